@@ -11,7 +11,7 @@ from pathlib import Path
 
 from attn_tui.tui.cli.open_app import FIRST_D_K
 from attn_tui.tui.views.glyphs import UNICODE
-from attn_tui.tui.views.headline import large
+from attn_tui.tui.views.page import large
 from session import Session
 
 FIRST = 100  # the first d_k

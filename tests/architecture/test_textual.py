@@ -21,9 +21,11 @@ LIBRARIES = ("textual", "rich")
 # By module: each private part, what it does, and what the app would do without it.
 PRIVATE = {
     "tui.app.app": {
-        "textual.app.App._driver": "writes OSC 9, which is no part of a frame: alerts would only ring the bell",
         "textual.css.stylesheet.Stylesheet._variables": "tells whether the theme has changed since the style sheets "
         "were parsed: they would be parsed twice as the app starts",
+    },
+    "tui.app.paned_app": {
+        "textual.app.App._driver": "writes OSC 9, which is no part of a frame: alerts would only ring the bell",
     },
     "tui.terminal.diff_screen": {
         "textual._compositor": "has the frames of a screen: whole lines would be sent instead of differences",

@@ -288,8 +288,10 @@ def test_what_is_intended_comes_from_the_project_for_every_command(empty_folder:
         project.write_text("[tool.attn-tui.check]\nexpect = true\n")
         assert "must be a formula" in refusal(words, capsys)
     project.write_text('[tool.attn-tui.check]\nexpect = "1/sqrt(d)"\n')
-    assert parse_app([str(file)], UNICODE).expect == "1/sqrt(d)"
-    assert parse_app(["--d-k", "8"], UNICODE).expect is None
+    opened = parse_app([str(file)], UNICODE).file
+    assert opened is not None
+    assert opened.expect == "1/sqrt(d)"
+    assert parse_app(["--d-k", "8"], UNICODE).file is None
     assert rules([str(file)], capsys) == [("0", head, "scale-twice") for head in range(4)]
     assert rules([str(file), "--expect", "1/d"], capsys) == []
 

@@ -36,7 +36,7 @@ def as_json(words: Sequence[str], capsys: Captured) -> Any:
     ],
 )
 def test_options_make_a_layer(words: str, layer: LayerShape) -> None:
-    assert request_of("cost", *words.split()).layer == layer
+    assert request_of("cost", *words.split()).question.layer == layer
 
 
 def test_the_json_has_every_figure(capsys: Captured) -> None:

@@ -11,7 +11,7 @@ from attn_tui.core.errors import InputError
 from attn_tui.core.tables.table import Table
 from attn_tui.core.work.part import Part
 from attn_tui.tui.cli.output import Output
-from attn_tui.tui.cli.working import USUAL, ProgressLine, ResultStream, complete, results_of
+from attn_tui.tui.cli.working import ProgressLine, ResultStream, Work, complete, results_of
 from cli_runner import python
 
 
@@ -134,7 +134,7 @@ def points_of_which_the_second_is_refused() -> Iterator[tuple[float, tuple[str, 
 @pytest.mark.parametrize("executor", ["serial", "threads:2"])
 def test_ctrl_c_is_as_before_when_an_error_ends_the_results(executor: str) -> None:
     parts = [Part(points_of_which_the_second_is_refused, ())] * 3
-    results = results_of(parts, replace(USUAL, executor=executor), "work", Output())
+    results = results_of(parts, replace(Work(), executor=executor), "work", Output())
     with pytest.raises(InputError, match="the second point"):
         complete(results)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

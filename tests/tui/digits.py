@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
-from attn_tui.tui.views.headline import large
+from attn_tui.tui.views.page import large
 
 
 def shows_number(lines: Sequence[str], number: object) -> bool:

@@ -13,10 +13,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from attn_tui.tui.app.export_screen import ExportScreen
 from attn_tui.tui.panes.lab.pane import LabPane
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from attn_tui.tui.terminal.driver import TerminalDriver
-from attn_tui.tui.widgets.export_screen import ExportScreen
 from memory import peak_memory
 from monkey import Endless
 from stage import Stage, play

@@ -24,7 +24,7 @@ WRONG = Path(__file__).parents[1] / "data/wrong-scale.safetensors"
 
 
 def play_with(file: Path, script: Script, size: tuple[int, int] = (120, 40)) -> None:
-    play(script, size=size, first_pane="Capture", given={"path": file})
+    play(script, size=size, first_pane="Capture", given={"file": OpenCapture(file)})
 
 
 async def explained(stage: Stage) -> CapturePane:
@@ -316,4 +316,4 @@ def test_rough_heads_are_marked_until_they_are_measured(tmp_path: Path) -> None:
         assert "≈" not in "".join(stage.part(pane.list))
 
     path = large(tmp_path).path
-    play(script, first_pane="Capture", given={"path": path}, hold=True)
+    play(script, first_pane="Capture", given={"file": OpenCapture(path)}, hold=True)

@@ -29,7 +29,7 @@ from stage import SIZES, SMALL, Script, Stage, capture_file, play, played, some_
 
 def play_with(file: Path, script: Script, size: tuple[int, int] = (120, 40)) -> None:
     """Run a script against an app that was opened with this file."""
-    play(script, size=size, first_pane="Capture", given={"path": file})
+    play(script, size=size, first_pane="Capture", given={"file": OpenCapture(file)})
 
 
 def layers_of(pane: CapturePane) -> Sequence[Layer]:

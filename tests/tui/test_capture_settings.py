@@ -18,7 +18,7 @@ from attn_tui.core.parameters import FIELD
 from attn_tui.tui.cli.main import main
 from attn_tui.tui.panes.capture.heads import CHANGE
 from attn_tui.tui.panes.capture.pane import CapturePane
-from attn_tui.tui.panes.capture.requests import ComparedHeads, CompareHeads
+from attn_tui.tui.panes.capture.requests import ComparedHeads, CompareHeads, OpenCapture
 from attn_tui.tui.panes.capture.sides import Sides
 from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.numbers import short
@@ -131,7 +131,7 @@ def test_a_row_that_is_nan_is_said_in_words_and_the_soft_cap_can_be_taken_away(t
         assert "unscaled is NaN" in stage.text
         assert stage.text.count("NaN") > 3
 
-    play(script, first_pane="Capture", given={"path": large(tmp_path)})
+    play(script, first_pane="Capture", given={"file": OpenCapture(large(tmp_path))})
 
 
 def test_a_command_names_the_scale_of_a_unless_it_is_as_usual() -> None:
@@ -150,7 +150,7 @@ def two_files(folder: Path) -> tuple[Path, Path]:
 
 
 def play_with(file: Path, script: Script) -> None:
-    play(script, size=(120, 40), first_pane="Capture", given={"path": file})
+    play(script, size=(120, 40), first_pane="Capture", given={"file": OpenCapture(file)})
 
 
 async def opened(stage: Stage) -> CapturePane:

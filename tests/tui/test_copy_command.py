@@ -10,6 +10,7 @@ from attn_tui.core.learning.claims.catalogue import CLAIMS
 from attn_tui.core.learning.items import AT
 from attn_tui.core.program.lab import report_code
 from attn_tui.tui.app.keys import OUTPUT_KEYS
+from attn_tui.tui.panes.capture.requests import OpenCapture
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.learn.pane import LearnPane
 from attn_tui.tui.panes.watch.pane import WatchPane
@@ -73,7 +74,7 @@ def test_a_file_name_with_control_characters_is_escaped(tmp_path: Path, monkeypa
         assert copied == [pane.command()]
         assert r"\xff\x1b]52;c;\x07.npz" in (await notice(stage)).replace(" ", "").replace(r"\\", "\\")
 
-    play(script, given={"path": Path(file.name)})
+    play(script, given={"file": OpenCapture(Path(file.name))})
 
 
 @played(size=(200, 40), idle=True)

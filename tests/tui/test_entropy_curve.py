@@ -9,8 +9,8 @@ from attn_tui.core.theory.predict import predict
 from attn_tui.tui.compute.measure import ExactCells, PredictEntropy
 from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.lines import line_width
-from attn_tui.tui.views.plots.entropy_curve import WIDTHS, Curve, curves_of, entropy_lines
-from attn_tui.tui.views.section import PictureColumns
+from attn_tui.tui.views.page import PictureColumns
+from attn_tui.tui.views.plots.lab_pictures import WIDTHS, Curve, curves_of, entropy_lines
 from stage import SMALL, Stage, played
 
 

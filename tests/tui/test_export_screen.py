@@ -7,6 +7,8 @@ from html import escape
 from pathlib import Path
 
 import pytest
+from attn_tui.tui.app.export_screen import ExportScreen
+from attn_tui.tui.panes.capture.requests import OpenCapture
 from attn_tui.tui.panes.heads.pane import HeadsPane
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from attn_tui.tui.panes.sweep.pane import SweepPane
@@ -15,7 +17,6 @@ from attn_tui.tui.terminal.picture import picture
 from attn_tui.tui.views.export import KINDS, Kind
 from attn_tui.tui.views.fields.entry import Draft
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from attn_tui.tui.widgets.export_screen import ExportScreen
 from stage import SMALL, Stage, capture_file, play, played, some_heads
 from textual import events
 
@@ -198,7 +199,7 @@ def test_the_open_capture_is_never_overwritten(folder: Path) -> None:
         await stage.press("y")
         assert screen.form.path.text == f"{file.name}y"
 
-    play(script, given={"path": Path(file.name)})
+    play(script, given={"file": OpenCapture(Path(file.name))})
     assert file.read_bytes() == before
 
 

@@ -14,6 +14,7 @@ from attn_tui.core.attention.cost import SHAPE_FIELDS
 from attn_tui.core.learning.claims import catalogue
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.capture.pane import CapturePane
+from attn_tui.tui.panes.capture.requests import OpenCapture
 from attn_tui.tui.panes.learn.pane import LearnPane
 from attn_tui.tui.panes.pane import Pane
 from attn_tui.tui.panes.sweep import parts as sweep
@@ -44,7 +45,7 @@ def take_head(file: Path | None, axes: str | None = None, *keys: str) -> list[Ta
             await stage.until(lambda: succeeds(lambda: pane.numbers("json")), "the head")
             taken.append(take(pane))
 
-    play(script, given={"path": file, "axes": axes})
+    play(script, given={"file": OpenCapture(file, axes)})
     return taken
 
 
@@ -206,7 +207,7 @@ def test_a_head_that_is_not_measured_yet_is_not_exported(tmp_path: Path) -> None
         await stage.until(lambda: succeeds(lambda: pane.numbers("json")))
         assert '"head": 1' in pane.numbers("json")
 
-    play(script, given={"path": capture_file(tmp_path, some_heads())})
+    play(script, given={"file": OpenCapture(capture_file(tmp_path, some_heads()))})
 
 
 @pytest.mark.parametrize("name", ["-it's a $HOME.npz", pytest.param("\udcff\n.npz", marks=pytest.mark.slow)])

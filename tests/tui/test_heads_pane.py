@@ -4,8 +4,7 @@ import pytest
 from attn_tui.core.attention.cost import SHAPE_FIELDS, LayerShape, cost
 from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.parameters import FIELD
-from attn_tui.tui.panes.heads.pane import HeadsPane
-from attn_tui.tui.panes.heads.widget import ROWS
+from attn_tui.tui.panes.heads.pane import ROWS, HeadsPane
 from attn_tui.tui.views.lines import Role, line_width
 from attn_tui.tui.widgets.picker import ChoiceScreen
 from cases import present

@@ -13,8 +13,8 @@ from attn_tui.tui.panes import stepping
 from attn_tui.tui.panes.lab.pane import LabPane
 from attn_tui.tui.settings.declared import Settings
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from attn_tui.tui.views.headline import large
 from attn_tui.tui.views.numbers import aligned, short
+from attn_tui.tui.views.page import large
 from attn_tui.tui.views.results.table import EXPORTED_ONLY
 from stage import Stage, play, played
 from textual.geometry import Region, Size

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from attn_tui.tui.app.undo import state_of
 from attn_tui.tui.panes.rules.pane import RulesPane
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.widgets.field_list import FieldList
@@ -30,11 +29,11 @@ async def refused(stage: Stage, pane: str) -> str:
     Nothing of it is in what undo restores, or in the settings to be saved.
     """
     await stage.show(pane)
-    before = state_of(stage.app), stage.app.changed_settings()
+    before = stage.app.state, stage.app.changed_settings()
     stage.send(*REFUSED[pane])
     await stage.answered()
     assert stage.app.pane.is_typing
-    assert (state_of(stage.app), stage.app.changed_settings()) == before
+    assert (stage.app.state, stage.app.changed_settings()) == before
     assert stage.app.pane.refusal
     return stage.app.pane.refusal
 
@@ -83,13 +82,13 @@ async def test_a_key_that_steps_starts_from_what_stood_before_a_refused_number(s
     for key in ("u", "right", "left", "up", "down", "greater_than_sign"):
         stage.app.action_pane(pane)
         await stage.press(key)
-        stepped = state_of(stage.app)
+        stepped = stage.app.state
         await stage.press("escape", "u", "escape")  # the first leaves a field, into which `u` would be typed
         await refused(stage, pane)
         await stage.press(key)
         assert not stage.app.pane.is_typing
         if key != "u":
-            assert state_of(stage.app) == stepped
+            assert stage.app.state == stepped
             await stage.press("escape", "u", "escape")
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attn_tui.tui.app.export_screen import ExportScreen
 from attn_tui.tui.terminal.themes import DARK
-from attn_tui.tui.widgets.export_screen import ExportScreen
 from attn_tui.tui.widgets.modal import HelpScreen
 from attn_tui.tui.widgets.picker import ChoiceScreen
 from monkey import Endless

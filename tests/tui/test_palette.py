@@ -13,6 +13,7 @@ from attn_tui.core.parameters import FIELDS
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import ALWAYS, STATISTICS
 from attn_tui.core.training.settings import RACE_FIELDS
+from attn_tui.tui.app.export_screen import ExportScreen
 from attn_tui.tui.app.keys import EVERYWHERE, all_commands
 from attn_tui.tui.app.palette import Palette
 from attn_tui.tui.language.chosen import Language
@@ -25,7 +26,6 @@ from attn_tui.tui.settings.declared import Settings
 from attn_tui.tui.views.fields.choice_list import ChoiceList
 from attn_tui.tui.views.glyphs import IN_LANGUAGE
 from attn_tui.tui.views.help import key_word
-from attn_tui.tui.widgets.export_screen import ExportScreen
 from attn_tui.tui.widgets.picker import ChoiceScreen
 from stage import SMALL, Stage, play, played
 

@@ -12,7 +12,7 @@ from attn_tui.core.questions.request import Cache, Request, Work
 from attn_tui.core.questions.rules import CompareRules
 from attn_tui.core.questions.sweep import SweepQuestion
 from attn_tui.tui.panes.capture.pane import CapturePane
-from attn_tui.tui.panes.capture.requests import HeadStatistics, MeasureHeads
+from attn_tui.tui.panes.capture.requests import HeadStatistics, MeasureHeads, OpenCapture
 from attn_tui.tui.panes.learn.pane import LearnPane
 from attn_tui.tui.panes.rules.requests import MeasureRuleCurves, MeasureRules
 from stage import Stage, capture_file, play, played, some_heads
@@ -97,7 +97,7 @@ def test_reloading_the_file_while_heads_are_measured_measures_all_of_them_again(
         await stage.at_rest()
         assert len(pane.heads.measured) == 3
 
-    play(script, first_pane="Capture", given={"path": capture_file(tmp_path, some_heads(heads=3))})
+    play(script, first_pane="Capture", given={"file": OpenCapture(capture_file(tmp_path, some_heads(heads=3)))})
 
 
 @played()

@@ -10,8 +10,7 @@ from attn_tui.core.training.snapshot import QUANTITIES, snapshot
 from attn_tui.tui.cli.commands.catalogue import COMMANDS
 from attn_tui.tui.cli.help import parser_of
 from attn_tui.tui.panes.train.pane import TrainPane
-from attn_tui.tui.panes.train.view import curve_lines, share_lines
-from attn_tui.tui.panes.train.widget import START
+from attn_tui.tui.panes.train.widget import START, curve_lines, share_lines
 from attn_tui.tui.views.glyphs import UNICODE
 from cases import present
 from stage import Stage, played

@@ -8,10 +8,9 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from attn_tui.tui.app.undo import state_of
+from attn_tui.tui.app.export_screen import ExportScreen
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.settings.declared import Settings
-from attn_tui.tui.widgets.export_screen import ExportScreen
 from attn_tui.tui.widgets.picker import ChoiceScreen
 from monkey import Endless
 from stage import SMALL, LocalEngine, Stage, play, played
@@ -41,7 +40,7 @@ def state(stage: Stage) -> dict[str, Any]:
     app, screen = stage.app, stage.app.screen
     focus = screen.focused
     found: dict[str, Any] = {
-        "undo": state_of(app),
+        "undo": app.state,
         "screens": [type(each).__name__ for each in app.screen_stack],
         "focus": type(focus).__name__,
         "typing": app.pane.is_typing,

@@ -72,7 +72,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr("attn_tui.tui.app.app.time", found)
+    monkeypatch.setattr("attn_tui.tui.app.paned_app.time", found)
     return found
 
 

@@ -13,7 +13,7 @@ from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.measurement import Column, Estimate, Measurement
 from attn_tui.core.tables.heads import replay_grid
 from attn_tui.tui.cli.printing import head_list
-from attn_tui.tui.panes.capture.replay import replay_lines
+from attn_tui.tui.panes.capture.parts import replay_lines
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
 from attn_tui.tui.views.results.ranked import capture_lines, layer_facts, statistic_lines

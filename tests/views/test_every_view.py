@@ -34,9 +34,9 @@ from attn_tui.tui.app.keys import all_commands, help_keys
 from attn_tui.tui.panes.capture.heatmap import HeadMap, map_lines, mark_lines
 from attn_tui.tui.panes.capture.row import row_lines
 from attn_tui.tui.panes.catalogue import PANES
-from attn_tui.tui.panes.heads.widget import shape_lines
+from attn_tui.tui.panes.heads.pane import shape_lines
 from attn_tui.tui.panes.sweep.curve_view import reading_lines, title_line
-from attn_tui.tui.panes.train.view import result_lines, setting_lines, share_lines
+from attn_tui.tui.panes.train.widget import result_lines, setting_lines, share_lines
 from attn_tui.tui.views.bars import key_line, parameters_status, progress_status, tab_line, top_line
 from attn_tui.tui.views.export import Form, form_lines
 from attn_tui.tui.views.fields.entry import Draft
@@ -46,17 +46,17 @@ from attn_tui.tui.views.grid import block_lines
 from attn_tui.tui.views.help import help_lines
 from attn_tui.tui.views.lines import Line, line_width, wrapped
 from attn_tui.tui.views.notice import GREETING
+from attn_tui.tui.views.page import picture_columns
 from attn_tui.tui.views.plots.histograms import grid_lines
+from attn_tui.tui.views.plots.lab_pictures import gauge_lines
 from attn_tui.tui.views.results import watching
 from attn_tui.tui.views.results.cards import item_lines
 from attn_tui.tui.views.results.claims import claim_lines, overview_lines
 from attn_tui.tui.views.results.lab_page import LabPage, page_lines
 from attn_tui.tui.views.results.ranked import RankedHead, ranked_lines
-from attn_tui.tui.views.results.saturation import gauge_lines
 from attn_tui.tui.views.results.sentence import row_words, sentence
 from attn_tui.tui.views.results.table import ESSENTIAL, TableContents, layout, table_lines, table_rows, with_theory
 from attn_tui.tui.views.results.watch_page import page_lines as watch_page_lines
-from attn_tui.tui.views.section import picture_columns
 from cases import for_each, present
 from line_texts import text_of
 

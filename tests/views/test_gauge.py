@@ -9,13 +9,11 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.core.theory.predict import theory_of
 from attn_tui.core.theory.prediction import ratio_given, status_given
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from attn_tui.tui.views.headline import headline_lines, large
 from attn_tui.tui.views.lines import Line, line_width
+from attn_tui.tui.views.page import headline_lines, large, picture_columns, picture_line, section_line
 from attn_tui.tui.views.plots.dots import ENDS, dot_line, multiplier_axis, saturation_axis, zone_line
-from attn_tui.tui.views.plots.share import share_bar
-from attn_tui.tui.views.results.saturation import gauge_lines, gauge_note
+from attn_tui.tui.views.plots.lab_pictures import gauge_lines, gauge_note, share_bar
 from attn_tui.tui.views.results.table import with_theory
-from attn_tui.tui.views.section import picture_columns, picture_line, section_line
 from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st

@@ -13,7 +13,7 @@ from attn_tui.core.scales import SCALE_RULES, scale_rule
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.theory.saturation import saturation_of
 from attn_tui.tui.language.chosen import Language
-from attn_tui.tui.panes.rules.rule_text import rule_text, rule_title
+from attn_tui.tui.panes.rules.widget import rule_text, rule_title
 from attn_tui.tui.views.fields.choices import FAMILIES, family_of
 from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width

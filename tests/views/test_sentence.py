@@ -14,8 +14,7 @@ from attn_tui.core.statistics.measurement import Column, Estimate
 from attn_tui.core.theory.predict import theory_of
 from attn_tui.core.theory.prediction import status_given
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
-from attn_tui.tui.views.results.lab_sentence import lab_sentence
-from attn_tui.tui.views.results.sentence import sentence
+from attn_tui.tui.views.results.sentence import lab_sentence, sentence
 from attn_tui.tui.views.results.table import TableContents, with_theory
 from hypothesis import HealthCheck, example, given
 from hypothesis import settings as examples

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,54 +19,21 @@ from ..views.fields.choices import Choice
 from ..views.help import help_lines, key_overview
 from ..views.notice import copied_lines, selected_line
 from ..widgets.modal import CodeScreen, HelpScreen
-from ..widgets.picker import ChoiceScreen
 from .keys import EVERYWHERE, all_commands, commands, help_keys
-from .protocol import App
-from .undo import apply, state_of
+from .paned_app import PanedApp
 
 if TYPE_CHECKING:
     from ...core.program.text import Dialect
 
 
-def choose(app: App, found: ChoiceList, take: Callable[[Sequence[str]], object]) -> None:
-    """Show a list; `take` is called with the values of the chosen rows, and not at all if it is cancelled.
-
-    Of a live list, it is also called while the cursor moves; what was set before is restored first.
-    """
-    app.pane.leave_field()
-    app.note("typing")
-    before, as_left = state_of(app), app.as_left
-
-    def restored() -> None:
-        if state_of(app) != before:
-            apply(app, before)
-
-    def preview(values: Sequence[str]) -> None:
-        restored()
-        if values:
-            take(values)
-
-    def chosen(done: ChoiceList | None) -> None:
-        if found.live:
-            restored()
-            app.as_left, app.previewing = as_left, False
-        if done is not None:
-            app.note_mouse()
-            take(done.values)
-            app.note(message("choose {title}", title=found.title))
-
-    app.previewing = found.live
-    app.push_screen(ChoiceScreen(found, preview), chosen)
-
-
-def choose_theme(app: App) -> None:
+def choose_theme(app: PanedApp) -> None:
     """Choose the colours from a list."""
 
     def take(values: Sequence[str]) -> None:
         app.theme = values[0]
 
     rows = [Choice(name, name) for name in sorted(app.available_themes)]
-    choose(app, ChoiceList.at(message("colours: choose a theme"), rows, app.theme, live=True), take)
+    app.choose(ChoiceList.at(message("colours: choose a theme"), rows, app.theme, live=True), take)
 
 
 _EXECUTORS = (
@@ -97,14 +64,14 @@ _EXECUTORS = (
 )
 
 
-def choose_executor(app: App) -> None:
+def choose_executor(app: PanedApp) -> None:
     """Choose where long work is done from a list, to which typing adds such as `dask:tcp://HOST:8786`."""
     own = () if app.executor in [row.value for row in _EXECUTORS] else _typed_executor(app.executor)
     found = ChoiceList.at(message("executor: where long work is done"), (*_EXECUTORS, *own), app.executor)
 
     hints = (message("or threads:N, processes:N, dask:tcp://HOST:PORT, dask:tls://…"), message("or threads:N"))
     listed = replace(found, beyond=_typed_executor, hints=hints)
-    choose(app, listed, lambda values: app.use_executor(values[0]))
+    app.choose(listed, lambda values: app.use_executor(values[0]))
 
 
 def _typed_executor(text: str) -> tuple[Choice, ...]:
@@ -120,7 +87,7 @@ def _typed_executor(text: str) -> tuple[Choice, ...]:
     return (Choice(text.strip(), text.strip(), help=help),)
 
 
-def copy_command(app: App) -> None:
+def copy_command(app: PanedApp) -> None:
     """Copy the command for what is on screen, and show it, because a terminal may not permit the copy."""
     try:
         command = app.pane.command()
@@ -131,7 +98,7 @@ def copy_command(app: App) -> None:
         app.show_notice(lambda width: copied_lines(command, width, app.glyphs))
 
 
-def show_code(app: App) -> None:
+def show_code(app: PanedApp) -> None:
     """Copy the code for what is on screen, and show it; its screen turns from NumPy to PyTorch and back."""
 
     def copied(dialect: Dialect) -> str:
@@ -147,7 +114,7 @@ def show_code(app: App) -> None:
         app.push_screen(CodeScreen(first, copied))
 
 
-def copy_selection(app: App) -> None:
+def copy_selection(app: PanedApp) -> None:
     """Copy the text that is selected with the mouse, if any."""
     text = app.screen.get_selected_text() or ""
     if text.strip():

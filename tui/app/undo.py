@@ -1,4 +1,4 @@
-"""What was set, back and forward in time, and how undo restores it."""
+"""What was set, back and forward in time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from ...core.parameters import Parameters
-from .protocol import App
 
 LONGEST = 500  # steps that are remembered
 TOGETHER = 1.0  # seconds within which repetitions of one key are one step
@@ -59,30 +58,3 @@ class AppState(NamedTuple):
     theme: str  # empty for the usual one
     executor: str
     panes: Mapping[str, object]  # of those opened so far
-
-
-def state_of(app: App) -> AppState:
-    """Return what is set now."""
-    states = {name: pane.undo_state for name, pane in app.panes.items()}
-    theme = "" if app.theme == app.usual_theme else app.theme
-    return AppState(app.parameters, app.active, theme, app.executor, states)
-
-
-def apply(app: App, past: AppState) -> None:
-    """Set what was set, and show the pane that was on screen; leave the focus where it is."""
-    for name, state in past.panes.items():
-        if state != app.panes[name].undo_state:
-            app.panes[name].restore_state(state)
-    app.parameters, app.theme = past.parameters, past.theme or app.usual_theme
-    if past.executor != app.executor:
-        app.use_executor(past.executor)
-    app.show_pane(past.active)
-
-
-def restore(app: App, past: AppState) -> None:
-    """Set what was set, and show the pane that was on screen, with the focus."""
-    moved = past.active != app.active
-    apply(app, past)
-    focused = app.screen.focused
-    if moved or focused is None or not focused.focusable:
-        app.screen.set_focus(app.pane)  # the pane itself, not a field, where the next `u` would be typed

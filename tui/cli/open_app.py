@@ -21,8 +21,8 @@ from . import output
 from .commands.catalogue import COMMANDS
 
 if TYPE_CHECKING:
-    from ...core.captures.capture import Meaning
     from ..compute.process import ProcessEngine
+    from ..panes.capture.requests import OpenCapture
     from .parser import Parser
 
 FIRST_D_K = 4  # of the first run, where unscaled attention has not saturated yet: a held arrow crosses that point
@@ -34,11 +34,7 @@ class OpenApp:
     """The request of `attn-tui [FILE] [parameters]`."""
 
     given: Mapping[str, Value] = field(default_factory=dict[str, Value])  # parameters by name
-    file: Path | None = None
-    axes: str | None = None
-    mask_true: Meaning | None = None
-    tensor: str | None = None  # the names of the tensors
-    expect: str | None = None
+    file: OpenCapture | None = None
     mouse: bool = True
     theme: str | None = None
     lang: str | None = None
@@ -83,11 +79,7 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
         remarks += tuple(no_effect(f"--{name.replace('_', '-')}") for name in idle)
     return OpenApp(
         parameter_values(given),
-        None if file is None else capture_path(file),
-        given.get("axes"),
-        given.get("mask_true"),
-        given.get("tensor"),
-        None if file is None else expected_rule(given),
+        None if file is None else capture(capture_path(file), given | {"expect": expected_rule(given)}),
         not given.get("no_mouse"),
         given.get("theme"),
         given.get("lang"),
@@ -95,6 +87,13 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
         not given.get("no_config"),
         remarks=remarks,
     )
+
+
+def capture(file: Path, options: Mapping[str, Any] = {}) -> OpenCapture:
+    """Return the request to open a file, with what the options say of it."""
+    from ..panes.capture.requests import OpenCapture
+
+    return OpenCapture(file, **{name: options.get(name) for name in _OF_FILES})
 
 
 def _require_file(word: str) -> None:
@@ -158,18 +157,20 @@ def run(request: OpenApp, ascii_only: bool, language: Language) -> int:
         from .commands.report import ReportArguments, run
 
         return run(ReportArguments(request.parameters), printed)
-    opened = {name: getattr(request, name) for name in ("axes", "mask_true", "tensor")}
-    if request.expect is not None:
+    from .working import Asked
+
+    opened: dict[str, Any] = {"paths": (file.path,)} | {
+        name: getattr(file, name) for name in ("axes", "mask_true", "tensor")
+    }
+    if file.expect is not None:
         from ...core.questions.captures.diagnose import DiagnoseCaptures
-        from .commands.diagnose import DiagnoseArguments, run
+        from .commands.diagnose import run
 
-        return run(
-            DiagnoseArguments(question=DiagnoseCaptures(paths=(file,), expect=request.expect, **opened)), printed
-        )
+        return run(Asked(DiagnoseCaptures(expect=file.expect, **opened)), printed)
     from ...core.questions.captures.inspect import InspectCaptures
-    from .commands.inspect import InspectArguments, run
+    from .commands.inspect import run
 
-    return run(InspectArguments(question=InspectCaptures(paths=(file,), **opened)), printed)
+    return run(Asked(InspectCaptures(**opened)), printed)
 
 
 def open_app(request: OpenApp, ascii_only: bool) -> int:
@@ -185,15 +186,6 @@ def open_app(request: OpenApp, ascii_only: bool) -> int:
         with closing(ProcessEngine()) as engine:
             engine.start()
             return _run(request, ascii_only, engine)
-
-
-def _given(request: OpenApp) -> dict[str, Any]:
-    """Return the arguments of panes, by the names in `PaneRow.takes`."""
-    given: dict[str, Any] = {name: getattr(request, name) for name in _OF_FILES}
-    given["path"] = request.file
-    if request.run is not None:
-        given |= {"run": request.run, "max_logit": request.max_logit}
-    return given
 
 
 def _forget_columns() -> None:
@@ -217,15 +209,12 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
     first_run = settings.path is not None and not settings.path.exists()
     saved: Mapping[str, Value] = {"d_k": FIRST_D_K} if first_run and not request.given else settings.parameters
     parameters = parameters_from(request.given, parameters_from(saved))
-    first_pane = "Lab"
+    first_pane, given = "Lab", dict[str, Any]()
     if request.file is not None:
-        from ..panes.capture.requests import OpenCapture
-
-        given = OpenCapture(request.file, request.axes, request.mask_true, request.tensor, request.expect)
-        engine.fetch(given)  # raises InputError before the app opens
-        first_pane = "Capture"
+        engine.fetch(request.file)  # raises InputError before the app opens
+        first_pane, given = "Capture", {"file": request.file}
     elif request.run is not None:
-        first_pane = "Watch"
+        first_pane, given = "Watch", {"run": request.run, "max_logit": request.max_logit}
     elif request.learn is not None:
         first_pane = "Learn"
         settings = settings._replace(learn={**settings.learn, **({"at": request.learn} if request.learn else {})})
@@ -248,7 +237,7 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
         parameters,
         engine,
         first_pane=first_pane,
-        given=_given(request) | {"progress": settings.learn},
+        given=given | {"progress": settings.learn},
         glyphs=glyphs,
         settings=settings._replace(theme=request.theme or settings.theme),
         themes=app_themes(Console().color_system),

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
 
@@ -155,14 +154,14 @@ class Parser(argparse.ArgumentParser):
                 group, *names(field), dest=field.name, metavar=metavar, help=words, suggest=field.choices, **more
             )
 
-    def add_rules(self, names: Iterable[str] = FIELD["scale"].choices) -> None:
+    def add_rules(self) -> None:
         """List the scale rules, one line each."""
         wide = max(map(len, SCALE_RULES)) + 2
         formulas = {name: rule.formula for name, rule in SCALE_RULES.items()} | {
             "custom": message("the value of --multiplier")
         }
         say = self.glyphs.say
-        lines = "\n".join(f"{rule:<{wide}}{say(formulas[rule])}" for rule in names)
+        lines = "\n".join(f"{rule:<{wide}}{say(formulas[rule])}" for rule in FIELD["scale"].choices)
         self.add_text(message("scale rules and their multipliers"), lines)
 
     def add_models(self) -> None:
@@ -276,37 +275,22 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 Given: TypeAlias = dict[str, Any]  # the options given, by name; values of parameters are still text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Arguments:
     """What a command is told. Fields that are an `option` are its flags, their help, and how their texts are read."""
 
-    remarks: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)  # a line each on what is not intended
+    remarks: tuple[str, ...] = ()  # a line each on what is not intended
 
 
 R = TypeVar("R", bound=Arguments)
 
 
-def arguments(kind: type[T], given: Given, **own: Any) -> T:
+def arguments(kind: type[T], given: Given, **fields: Any) -> T:
     """Return the request, or the part of one, that these options make, with these fields; raise UsageError."""
-    for field, each in options_of(kind):
-        if field in given and field not in own:
-            own[field] = each.read(given[field])
-    for field, inner in parts_of(kind):
-        if field not in own:
-            own[field] = arguments(inner, given)
-    return kind(**own)
-
-
-def part(kind: type[T], default: Any = dataclasses.MISSING) -> T:
-    """Return a field of a request whose options are the fields of this kind; the help lists them last."""
-    return dataclasses.field(default=default, kw_only=True, metadata={"part": kind})
-
-
-def parts_of(kind: Any) -> Iterator[tuple[str, type]]:
-    """Yield the fields of a kind of request that have options, and their kinds."""
-    for each in fields(kind):
-        if "part" in each.metadata:
-            yield each.name, each.metadata["part"]
+    for dest, each in options_of(kind):
+        if dest in given and dest not in fields:
+            fields[dest] = each.read(given[dest])
+    return kind(**fields)
 
 
 @dataclass(frozen=True)
@@ -316,26 +300,19 @@ class CliCommand(Generic[R]):
     usage: str
     description: str
     examples: str
-    arguments: type[R]
+    request: Callable[[Given], R]  # reads the options, before anything is computed; raises InputError
     run: Callable[[R, Output], int]  # returns the exit code
+    options: Sequence[type] = ()  # whose fields are options
     formats: Sequence[str] = ()  # of the output
     title: str = ""  # of --ascii, --lang and --help, if there is no choice of formats
-    own: Callable[[Parser], object] = bool  # adds options that are no fields
-    more: Callable[[Parser], object] = bool  # adds parameters, which come last
-    check: Callable[[Given], R] | None = None  # reads the options together; raises InputError
+    add: Callable[[Parser], object] = bool  # adds other options, which come last
 
     def add_options(self, parser: Parser) -> None:
         """Add everything that the command accepts."""
-        parser.add_options(self.arguments)
-        self.own(parser)
-        for _, kind in parts_of(self.arguments):
+        for kind in self.options:
             parser.add_options(kind)
         if self.formats:
             parser.add_output(self.formats)
         else:
             parser.add_common(self.title)
-        self.more(parser)
-
-    def request(self, given: Given) -> R:
-        """Return the request of these options, checked before anything is computed; raise InputError."""
-        return arguments(self.arguments, given) if self.check is None else self.check(given)
+        self.add(parser)

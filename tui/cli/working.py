@@ -25,7 +25,7 @@ from ..views.glyphs import UNICODE, Glyphs
 from . import interrupts
 from .interrupts import INTERRUPTED
 from .output import Output, OutputFormat, say
-from .parser import Finished
+from .parser import Arguments, Finished, Given, arguments
 
 if TYPE_CHECKING:
     from ...core.program.text import Dialect
@@ -114,6 +114,7 @@ def time_left(seconds: float) -> str:
     return message(", {minutes:.0f} min left", minutes=seconds / 60)
 
 
+Q = TypeVar("Q", bound=Question[Any])
 R = TypeVar("R")
 
 EXECUTOR_HELP = message(
@@ -161,8 +162,20 @@ class Work:
         return self.resume is not None or engine_name(self.executor)[0] == "dask"
 
 
-USUAL = Work()
 SERIAL = Work("serial")
+
+
+@dataclass(frozen=True)
+class Asked(Arguments, Generic[Q]):
+    """A question that a command answers, and where the parts of its work are done."""
+
+    question: Q
+    work: Work = field(default_factory=Work)
+
+
+def asked(question: Q, given: Given, remarks: Iterable[str] = ()) -> Asked[Q]:
+    """Return a question with the options of its work, and remarks on others."""
+    return Asked(question, arguments(Work, given), remarks=tuple(remarks))
 
 
 @contextmanager

@@ -15,9 +15,9 @@ from ...core.models import next_width
 from ...core.parameters import FIELD, Parameters, Value
 from ..views.bars import typing_status
 from ..views.fields.entry import FieldEntry, typed
-from ..views.headline import LOW
-from ..views.lines import Line, Role
-from ..widgets.headline import Headline
+from ..views.lines import Line
+from ..views.page import LOW
+from ..widgets.bars import Headline
 from ..widgets.typing import typing
 from .lists import choose_value
 from .pane import Host, Pane
@@ -208,10 +208,10 @@ class TypingPane(SteppingPane):
 
     def show_headline(self, words: Sequence[Line]) -> None:
         """Show what digits type into in large ones, with lines of words."""
-        name, editing = self.typed_field, self.editing
-        number = f"{getattr(self.parameters, name)}" if editing is None else f"{editing.text}_"
-        role: Role = "heading" if editing is None else "alert" if editing.objection else "accent"
-        self.headline.show(FIELD[name].label, number, words, role)
+        name, editing, headline = self.typed_field, self.editing, self.headline
+        headline.label, headline.words = FIELD[name].label, words
+        headline.number = f"{getattr(self.parameters, name)}" if editing is None else f"{editing.text}_"
+        headline.role = "heading" if editing is None else "alert" if editing.objection else "accent"
 
     def headline_height(self) -> int:
         """Give the headline its lines, none in a low pane; return them."""

@@ -13,7 +13,7 @@ from ...core.field import next_of
 from .bars import Key, key_at, key_line, span_at
 from .fields.entry import Draft
 from .glyphs import Glyphs
-from .lines import Line, Role, Span, fitted, wrapped
+from .lines import Line, Span, fitted, wrapped
 
 Kind: TypeAlias = Literal["svg", "json", "csv", "markdown"]
 
@@ -112,7 +112,8 @@ def _parts(
     first = _first_row(form.path, rows, shown)
     cursor = None if form.question else form.path.at
     path = [
-        tuple[Span, ...]((piece, _path_role(at, cursor)) for at, piece in row) for row in rows[first : first + shown]
+        tuple[Span, ...]((piece, "cursor" if at == cursor else "key") for at, piece in row)
+        for row in rows[first : first + shown]
     ]
     return top, kinds, path, below
 
@@ -150,7 +151,3 @@ def _first_row(draft: Draft, rows: Sequence[Sequence[tuple[int, str]]], room: in
     """Return the first line of the path to show, so that the one with the cursor is among `room` lines."""
     cursor = next((y for y, row in enumerate(rows) if any(at == draft.at for at, _ in row)), len(rows) - 1)
     return max(0, cursor - room + 1)
-
-
-def _path_role(at: int, cursor: int | None) -> Role:
-    return "cursor" if at == cursor else "key"

@@ -1,4 +1,4 @@
-"""The top bar, the key bar, and the paragraph under a table."""
+"""The top bar, the key bar, the headline of a pane, a paragraph, and notices."""
 
 from __future__ import annotations
 
@@ -11,21 +11,17 @@ from ..language.cells import cells
 from ..views.bars import Key, Views, key_at, key_line, pane_at, top_line
 from ..views.help import pressed_name
 from ..views.lines import Line, Role, fitted, shortened, unsplit, wrapped
-from .lines import LinesWidget
+from ..views.page import LOW, headline_lines, picture_columns, words_at
+from .lines import Content, LinesWidget
 
 
 class TopBar(LinesWidget):
     """Shows the tabs, the views of the active one, and a status."""
 
     panes: tuple[str, ...] = ()
-    active = ""
-    statuses: Sequence[Line] = ()
-    views: Views = (), ""
-
-    def show(self, active: str, statuses: Sequence[Line], views: tuple[str, ...] = (), view: str = "") -> None:
-        """Show the active tab with the names of its views, and the longest status that fits."""
-        self.active, self.statuses, self.views = active, statuses, (views, view)
-        self.redraw()
+    active: Content[str] = Content("")
+    statuses: Content[Sequence[Line]] = Content(())  # forms of one, of which the longest that fits is shown
+    views: Content[Views] = Content(((), ""))
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         return [top_line(self.panes, self.active, self.statuses, width, self.glyphs, self.views)]
@@ -122,3 +118,30 @@ def _edges(widgets: Iterable[Widget]) -> set[int]:
     """Return the columns at which Textual splits the lines over these widgets, and wide characters in two."""
     edges = {edge for each in widgets for edge in (each.region.x, each.region.right)}
     return edges - {0, max(edges, default=0)}
+
+
+class Headline(LinesWidget):
+    """Shows a label, a number and lines of words, at the bottom of its lines."""
+
+    undimmed = ("heading", "accent", "alert")
+    label: Content[str] = Content("")
+    number: Content[str] = Content("")
+    role: Content[Role] = Content("heading")  # of the number
+    words: Content[Sequence[Line]] = Content(())
+
+    @property
+    def room_for_words(self) -> int:
+        """The cells of a line of words, also before the first layout: a headline is as wide as the screen."""
+        width = self.app.size.width  # pyright: ignore[reportUnknownMemberType]
+        return max(width - words_at(width) - 1, 1)
+
+    def lines_beside(self) -> Sequence[Line]:
+        """Return the lines of words."""
+        return self.words
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        words = self.lines_beside()
+        at, beside = picture_columns(width).name if width >= 70 else 6, words_at(width)
+        lines = headline_lines(self.label, self.number, words, width, self.glyphs, at, self.role, beside=beside)
+        blank: Line = ((" " * width, "text"),)
+        return [*[blank] * (height - max(LOW, len(lines))), *lines[:height]]

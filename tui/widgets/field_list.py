@@ -11,7 +11,7 @@ from textual import events
 from ...core.errors import ParameterError
 from ...core.field import Field
 from ..views.fields.entry import LONGEST_NUMBER, entered
-from .lines import LinesWidget
+from .lines import Content, LinesWidget
 
 
 class FieldList(LinesWidget):
@@ -19,6 +19,10 @@ class FieldList(LinesWidget):
 
     LEADS = True
     DEFAULT_CLASSES = "region"
+
+    cursor: Content[str] = Content("")  # the name of a field
+    text: Content[str | None] = Content(None)  # being typed into the field with the cursor
+    refusal: Content[str] = Content("")  # why the text is not accepted
 
     def __init__(
         self, rows: Sequence[Field | None], leave: Callable[[], object], changed: Callable[[bool], object]
@@ -32,8 +36,6 @@ class FieldList(LinesWidget):
         self.rows = rows  # the field of each line; None for a blank line
         self.fields = {field.name: field for field in rows if field is not None}
         self.cursor = next(iter(self.fields))
-        self.text: str | None = None  # being typed into the field with the cursor
-        self.refusal = ""  # why the text is not accepted
         self._before: Any = None  # restored if typing is cancelled, or the text refused
 
     @property
@@ -98,7 +100,6 @@ class FieldList(LinesWidget):
     def on_click(self, event: events.Click) -> None:
         before = self.cursor
         if self._go_to(event):
-            self.redraw()
             self._changed(self.cursor == before)
 
     def wheel(self, event: events.MouseEvent, direction: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import zip_longest
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, overload
 
 from rich.segment import Segment
 from rich.style import Style
@@ -34,6 +34,30 @@ from ..views.lines import (
 )
 
 _NEVER_DIM: Collection[Role] = ("selected", *BORDER_ROLES)
+
+
+T = TypeVar("T")
+
+
+class Content(Generic[T]):
+    """An attribute that the lines of a widget show: to set it composes them again with the next frame."""
+
+    def __init__(self, usual: T) -> None:
+        self._usual = usual
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, widget: None, owner: type) -> Content[T]: ...
+    @overload
+    def __get__(self, widget: LinesWidget, owner: type) -> T: ...
+    def __get__(self, widget: LinesWidget | None, owner: type) -> Any:
+        return self if widget is None else vars(widget).get(self._name, self._usual)
+
+    def __set__(self, widget: LinesWidget, value: T) -> None:
+        vars(widget)[self._name] = value
+        widget.redraw()
 
 
 class _Border(NamedTuple):

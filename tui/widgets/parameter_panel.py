@@ -16,7 +16,7 @@ from ...core.parameters import FIELD, Parameters, Value
 from ..views.fields.entry import CHARACTERS, FieldEntry, typed
 from ..views.fields.panel import applicable, field_rows, panel_lines
 from ..views.lines import Line
-from .lines import LinesWidget
+from .lines import Content, LinesWidget
 from .typing import pasted_line, typed_character
 
 
@@ -42,8 +42,9 @@ class ParameterPanel(LinesWidget, can_focus=True):
         Binding("ctrl+u", "clear", "erase all"),
     ]
 
-    cursor = "d_k"
-    editing: FieldEntry | None = None
+    cursor: Content[str] = Content("d_k")
+    editing: Content[FieldEntry | None] = Content(None)
+    parameters: Content[Parameters] = Content(Parameters())
     keys: Mapping[str, str] = MappingProxyType({})  # that set a field, by its name, and the one that hides all
 
     def __init__(
@@ -73,7 +74,6 @@ class ParameterPanel(LinesWidget, can_focus=True):
         self.parameters = parameters
         if self.cursor not in {field.name for field in self.fields}:
             self.cursor = "d_k"
-        self.redraw()
 
     @property
     def fields(self) -> Sequence[Field]:
@@ -110,10 +110,8 @@ class ParameterPanel(LinesWidget, can_focus=True):
     def drop(self) -> None:
         """Stop typing, and set nothing more."""
         editing, self.editing = self.editing, None
-        if editing is not None:
-            if editing.objection is not None:
-                self._reject("")
-            self.redraw()
+        if editing is not None and editing.objection is not None:
+            self._reject("")
 
     def action_erase(self) -> None:
         """Erase the last character; if nothing is typed yet, that of the field's value."""
@@ -171,7 +169,6 @@ class ParameterPanel(LinesWidget, can_focus=True):
         position = names.index(self.cursor) + direction
         if 0 <= position < len(names):
             self.cursor, self._line = names[position], None
-            self.redraw()
         else:
             self._beyond(direction)
 
@@ -195,7 +192,6 @@ class ParameterPanel(LinesWidget, can_focus=True):
             again = self.has_focus and self.cursor == field.name
             self.cursor, self._line = field.name, place.y
             self.focus()
-            self.redraw()
             direction = self._arrow_at(*place) if again else None
             if direction is not None:
                 self.action_fine(direction)
@@ -243,7 +239,6 @@ class ParameterPanel(LinesWidget, can_focus=True):
             self.ask_for(parameters)
         if self.editing.objection is not None:
             self._reject(message("{reason}.", reason=self.editing.objection))
-        self.redraw()
 
     def ask(self, name: str, value: Value) -> None:
         """Change the value of a field, or say why it is not accepted beside the others."""

@@ -13,7 +13,7 @@ from ...core.formula import LONGEST
 from ..views.fields.choice_list import ChoiceList, clicked, list_lines, page, window
 from ..views.help import ALT, pressed_name
 from ..views.lines import Line, Thumb
-from .lines import LinesWidget
+from .lines import Content, LinesWidget
 from .modal import Modal
 
 _MOVES = {"up": -1, "down": 1, "home": -10_000, "end": 10_000}
@@ -25,6 +25,8 @@ class ListText(LinesWidget):
 
     HEADED = True
     DEFAULT_CLASSES = "modal"
+
+    found: Content[ChoiceList] = Content(ChoiceList("", ()))
 
     def __init__(
         self, found: ChoiceList, click: Callable[[int | str], object], move: Callable[[int], object]
@@ -119,6 +121,5 @@ class ChoiceScreen(Modal, ModalScreen[ChoiceList]):
 
     def _show(self, found: ChoiceList) -> None:
         before, self.text.found = self.text.found.values, found
-        self.text.redraw()
         if found.live and found.values != before:
             self.preview(found.values)

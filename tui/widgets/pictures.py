@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from ...core.message import joined, message
 from ...core.statistics.measurement import Column, HistogramName
 from ..views.lines import Line, fitted
+from ..views.page import picture_columns
 from ..views.plots.histograms import LOWEST, TITLES, grid_lines, pair_names, pairs_at_once
-from ..views.results.saturation import TITLE, gauge_lines, gauge_note
+from ..views.plots.lab_pictures import SATURATION, gauge_lines, gauge_note
 from ..views.results.table import TableContents
-from ..views.section import picture_columns
-from .lines import LinesWidget
+from .lines import Content, LinesWidget
 
 if TYPE_CHECKING:
     from ...core.statistics.histogram import Histogram
@@ -21,15 +21,10 @@ if TYPE_CHECKING:
 class SaturationGauge(LinesWidget):
     """Shows the saturation of each column of a measurement."""
 
-    TITLE = TITLE
+    TITLE = SATURATION
     DEFAULT_CLASSES = "region"
 
-    contents = TableContents(())
-
-    def show(self, contents: TableContents) -> None:
-        """Show these columns and their theory."""
-        self.contents = contents
-        self.redraw()
+    contents: Content[TableContents] = Content(TableContents(()))
 
     def note(self) -> Line:
         note = gauge_note(self.contents)
@@ -45,38 +40,21 @@ class Histograms(LinesWidget):
     TITLE = "histograms"
     DEFAULT_CLASSES = "region"
 
-    columns: Sequence[Column] = ()
-    curves: Sequence[Histogram | None] = ()
+    columns: Content[Sequence[Column]] = Content(())
+    curves: Content[Sequence[Histogram | None]] = Content(())  # the exact laws of their scores, drawn over logits
     paged = True  # whether a key turns to pairs that do not fit
-    first = 0  # index of the first pair shown
+    first: Content[int] = Content(0)  # index of the first pair shown
     least = LOWEST  # lines of a pair
     most: int | None = None  # pairs shown; None: all, in pages
-    reach: float | None = None  # which fixes the axis of logits
-    earlier: Sequence[Column] = ()  # those on screen before the last keys
-
-    def show(
-        self,
-        columns: Sequence[Column],
-        curves: Sequence[Histogram | None] = (),
-        reach: float | None = None,
-        earlier: Sequence[Column] = (),
-    ) -> None:
-        """Show these columns, with the exact laws of their scores over logits, whose axis `reach` fixes."""
-        self.columns, self.curves, self.reach, self.earlier = columns, curves, reach, earlier
-        self.redraw()
+    reach: Content[float | None] = Content(None)  # which fixes the axis of logits
+    earlier: Content[Sequence[Column]] = Content(())  # those on screen before the last keys
 
     def next_page(self) -> bool:
         """Show the next page, if there is one; return whether there is."""
         later = self._later(*self.size)
         if later:
-            self.first += len(pair_names(self.columns)) - self.first - len(later)
-            self.redraw()
+            self.first = len(pair_names(self.columns)) - len(later)
         return bool(later)
-
-    def first_page(self) -> None:
-        """Show the first page."""
-        self.first = 0
-        self.redraw()
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         if not self.columns or not pair_names(self.columns):

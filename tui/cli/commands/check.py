@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ....core.message import message
 from ....core.questions.captures.check import CheckCaptures
 from ..captured import expected_rule, head_results, opened
 from ..output import CODE, LISTED, Output, OutputFormat, say
-from ..parser import Arguments, CliCommand, Given, arguments, part
+from ..parser import CliCommand, Given, arguments
 from ..project import project_settings
-from ..working import USUAL, Work, complete
+from ..working import Asked, Work, asked, complete
 
 if TYPE_CHECKING:
     from ....core.tables.check import FileCheck
@@ -21,23 +20,15 @@ _FORMATS: tuple[OutputFormat, ...] = (*LISTED, "junit", "github", *CODE)
 _FOUND = 1  # the exit code if there are findings
 
 
-@dataclass(frozen=True)
-class CheckArguments(Arguments):
-    """A check."""
-
-    question: CheckCaptures = part(CheckCaptures)
-    work: Work = part(Work, USUAL)
-
-
-def _check(given: Given) -> CheckArguments:
+def _request(given: Given) -> Asked[CheckCaptures]:
     project, expect = project_settings(), expected_rule(given)
     allow = (*project.get("allow", ()), *given.get("allow", ()))
     strict = project.get("strict", False) or given["strict"]
     question = arguments(CheckCaptures, project | given | {"allow": allow, "strict": strict}, expect=expect)
-    return arguments(CheckArguments, given, question=question)
+    return asked(question, given)
 
 
-def run(request: CheckArguments, output: Output) -> int:
+def run(request: Asked[CheckCaptures], output: Output) -> int:
     """Check captures and print the findings; return the exit code: 0 without findings, else 1."""
     from ....core.tables.check import check_github, check_junit
 
@@ -59,7 +50,7 @@ def run(request: CheckArguments, output: Output) -> int:
 def _table(checked: Sequence[FileCheck], question: CheckCaptures, output: Output) -> str:
     """Return a block for each fault, one for what follows from it, and a line that counts the heads."""
     from ....core.tables.check import check_counts, check_statements, right_statements
-    from ...views.results.faults import statement_lines
+    from ...views.results.diagnosis import statement_lines
     from ..printing import page
 
     told = [each for file in checked for each in check_statements(file)]
@@ -107,8 +98,8 @@ examples:
   attn-tui check step-*.safetensors --format junit -o findings.xml
   attn-tui check new.safetensors --baseline old.safetensors --format junit
 """,
-    arguments=CheckArguments,
+    options=(CheckCaptures, Work),
+    request=_request,
     run=run,
     formats=_FORMATS,
-    check=_check,
 )

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ....core.message import message
-from ....core.questions.learn import all_claims
+from ....core.questions.learn import ReadItems, all_claims
 from ..output import CODE, LISTED, Output
-from ..parser import Arguments, CliCommand, part
-from ..working import USUAL, Work, answer
+from ..parser import CliCommand
+from ..working import Asked, Work, answer, asked
 
 
-@dataclass(frozen=True)
-class ClaimsArguments(Arguments):
-    """All claims."""
-
-    work: Work = part(Work, USUAL)
-
-
-def run(request: ClaimsArguments, output: Output) -> int:
+def run(request: Asked[ReadItems], output: Output) -> int:
     """Test every claim and print the verdicts; return the exit code."""
     from ...views.results.claims import claims_report
     from ..printing import page
 
     output.check()
-    question = all_claims()
-    what = message("testing {number} claims", number=len(question.items))
-    found = answer(question, request.work, what, output)
+    question = request.question
+    found = answer(question, request.work, message("testing {number} claims", number=len(question.items)), output)
     outcomes = [each.outcome for each in found]
     return output.answer(
         question, found, lambda: page(output, (), claims_report(outcomes, output.text_width, output.glyphs))
@@ -48,7 +38,8 @@ examples:
   attn-tui claims --format python        programs of what the Lab tests
   attn-tui claims --format json | jq '.claims[] | .id + ": " + .verdict'
 """,
-    arguments=ClaimsArguments,
+    options=(Work,),
+    request=lambda given: asked(all_claims(), given),
     run=run,
     formats=(*LISTED, *CODE),
 )

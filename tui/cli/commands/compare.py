@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ....core.message import message, plain
@@ -11,8 +10,8 @@ from ....core.questions.captures.compare import CompareCaptures
 from ...views.lines import Line, wrapped
 from ..captured import head_results, opened
 from ..output import CODE, LISTED, Output, say
-from ..parser import Arguments, CliCommand, part
-from ..working import USUAL, Work, complete
+from ..parser import CliCommand, arguments
+from ..working import Asked, Work, asked, complete
 
 if TYPE_CHECKING:
     from ....core.captures.capture import CaptureContents
@@ -21,15 +20,7 @@ if TYPE_CHECKING:
 _DIFFERENT = 1  # the exit code
 
 
-@dataclass(frozen=True)
-class CompareArguments(Arguments):
-    """A comparison."""
-
-    question: CompareCaptures = part(CompareCaptures)
-    work: Work = part(Work, USUAL)
-
-
-def run(request: CompareArguments, output: Output) -> int:
+def run(request: Asked[CompareCaptures], output: Output) -> int:
     """Compare two captures and print the differences; return the exit code: 0 if there are none, else 1."""
     question = opened(request.question, request.work, output)
     found = question.result(complete(head_results(question, request.work, message("comparing"), output)))
@@ -92,7 +83,8 @@ examples:
   attn-tui compare fp32.safetensors bf16.safetensors --layer 3
   attn-tui compare old.npz new.npz --format json
 """,
-    arguments=CompareArguments,
+    options=(CompareCaptures, Work),
+    request=lambda given: asked(arguments(CompareCaptures, given), given),
     run=run,
     formats=(*LISTED, *CODE),
 )

@@ -9,7 +9,7 @@ from zlib import crc32
 from ....core.questions.question import option
 from ...views.glyphs import UNICODE
 from ..output import Output
-from ..parser import Arguments, CliCommand
+from ..parser import Arguments, CliCommand, arguments
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -91,7 +91,8 @@ examples:
   attn-tui completion zsh > ~/.zfunc/_attn-tui      with ~/.zfunc in your fpath
   attn-tui completion fish > ~/.config/fish/completions/attn-tui.fish
 """,
-    arguments=CompletionArguments,
+    options=(CompletionArguments,),
+    request=lambda given: arguments(CompletionArguments, given),
     run=run,
     title="shell",
 )

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from ....core.attention.cost import SHAPE_FIELDS, LayerShape, cost
-from ....core.attention.presets import PRESETS, Preset
+from ....core.attention.cost import SHAPE_FIELDS, LayerShape
+from ....core.attention.presets import PRESETS
 from ....core.message import message
+from ....core.questions.cost import CountCost
 from ....core.questions.parse import value_of
 from ..output import WITH_CODE, Output
-from ..parser import Arguments, CliCommand, Given, Parser
-
-
-@dataclass(frozen=True)
-class CostArguments(Arguments):
-    """The layer, and the model it is based on."""
-
-    layer: LayerShape
-    preset: Preset | None = None
+from ..parser import CliCommand, Given, Parser
+from ..working import Asked
 
 
 def _add_layer(parser: Parser) -> None:
@@ -37,25 +31,23 @@ def _add_layer(parser: Parser) -> None:
     parser.add_text(message("models"), models)
 
 
-def _check(given: Given) -> CostArguments:
+def _request(given: Given) -> Asked[CountCost]:
     preset = PRESETS.get(given.get("model", ""))
     values = {field.name: value_of(field, given[field.name]) for field in SHAPE_FIELDS if field.name in given}
-    return CostArguments(replace(preset.layer if preset else LayerShape(), **values), preset)
+    return Asked(CountCost(replace(preset.layer if preset else LayerShape(), **values), preset))
 
 
-def run(request: CostArguments, output: Output) -> int:
+def run(request: Asked[CountCost], output: Output) -> int:
     """Count and print; return the exit code."""
-    from ....core.questions.cost import CountCost
     from ....core.tables.cost import cost_blocks
     from ...views.grid import block_lines
     from ..printing import page
 
     output.check()
-    found, preset, width = cost(request.layer), request.preset, output.text_width
+    question, found = request.question, request.question.answer()
+    blocks = cost_blocks(found, question.preset)
     return output.answer(
-        CountCost(request.layer, preset),
-        found,
-        lambda: page(output, (), block_lines(cost_blocks(found, preset), width, output.glyphs)),
+        question, found, lambda: page(output, (), block_lines(blocks, output.text_width, output.glyphs))
     )
 
 
@@ -76,9 +68,8 @@ examples:
   attn-tui cost --model llama-3-8b --context 131072 --cache-format float16
   attn-tui cost --model gpt2 --format json | jq .kv_cache.bytes_per_token
 """,
-    arguments=CostArguments,
+    add=_add_layer,
+    request=_request,
     run=run,
     formats=WITH_CODE,
-    more=_add_layer,
-    check=_check,
 )

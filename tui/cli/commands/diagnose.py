@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ....core.message import message, plain
 from ....core.questions.captures.diagnose import DiagnoseCaptures
 from ..captured import expected_rule, head_results, opened
 from ..output import CODE, LISTED, Output
-from ..parser import Arguments, CliCommand, Given, arguments, part
-from ..working import USUAL, ResultStream, Work
+from ..parser import CliCommand, Given, arguments
+from ..working import Asked, ResultStream, Work, asked
 
 if TYPE_CHECKING:
     from ....core.captures.capture import CaptureContents
     from ....core.diagnosis.groups import HeadVerdict
 
 
-@dataclass(frozen=True)
-class DiagnoseArguments(Arguments):
-    """A diagnosis."""
-
-    question: DiagnoseCaptures = part(DiagnoseCaptures)
-    work: Work = part(Work, USUAL)
+def _request(given: Given) -> Asked[DiagnoseCaptures]:
+    return asked(arguments(DiagnoseCaptures, given, expect=expected_rule(given)), given)
 
 
-def _check(given: Given) -> DiagnoseArguments:
-    question = arguments(DiagnoseCaptures, given, expect=expected_rule(given))
-    return arguments(DiagnoseArguments, given, question=question)
-
-
-def run(request: DiagnoseArguments, output: Output) -> int:
+def run(request: Asked[DiagnoseCaptures], output: Output) -> int:
     """Diagnose heads of captures and print the verdicts; return the exit code, 2 if some heads cannot be read."""
     question = opened(request.question, request.work, output)
     if output.format in CODE:
@@ -91,8 +81,8 @@ examples:
   attn-tui diagnose capture.safetensors -o heads.html          a page to send
   attn-tui diagnose step-*.safetensors --format jsonl          several files
 """,
-    arguments=DiagnoseArguments,
+    options=(DiagnoseCaptures, Work),
+    request=_request,
     run=run,
     formats=(*LISTED, *CODE),
-    check=_check,
 )

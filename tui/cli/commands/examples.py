@@ -13,6 +13,7 @@ from ....core.watching.snapshot import sample_run
 from .. import output as printing
 from ..output import Output
 from ..parser import Arguments, CliCommand, arguments
+from ..working import Asked
 
 _RUN = "exploding"
 _ALL = EXAMPLES | {_RUN: message("a training run whose logits explode, for `attn-tui watch`")}
@@ -37,12 +38,12 @@ def run(request: ExampleArguments, output: Output) -> int:
         return watch.run(watch.WatchArguments(run=sample_run(), lang=request.lang), output)
     file = example_path(request.name)
     if printing.has_screen():
-        from ..open_app import OpenApp, open_app
+        from ..open_app import OpenApp, capture, open_app
 
-        return open_app(OpenApp(file=file, lang=request.lang), output.ascii_only)
+        return open_app(OpenApp(file=capture(file), lang=request.lang), output.ascii_only)
     from . import diagnose
 
-    return diagnose.run(diagnose.DiagnoseArguments(question=DiagnoseCaptures(paths=(file,))), output)
+    return diagnose.run(Asked(DiagnoseCaptures(paths=(file,))), output)
 
 
 def _listed() -> str:
@@ -70,8 +71,8 @@ examples:
   attn-tui examples scale-twice        in the app
   attn-tui examples d-model | cat      its verdicts
 """,
-    arguments=ExampleArguments,
+    options=(ExampleArguments,),
+    request=lambda given: arguments(ExampleArguments, given, lang=given.get("lang")),
     run=run,
-    check=lambda given: arguments(ExampleArguments, given, lang=given.get("lang")),
     title="example",
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ....core.questions.question import option
 from ..help import TOPICS, topic_help
 from ..output import Output
-from ..parser import Arguments, CliCommand
+from ..parser import Arguments, CliCommand, arguments
 from .catalogue import COMMANDS
 
 
@@ -40,7 +40,8 @@ examples:
   attn-tui help rules       scale rules and their multipliers
   attn-tui help sweep       the same as attn-tui sweep --help
 """,
-    arguments=HelpArguments,
+    options=(HelpArguments,),
+    request=lambda given: arguments(HelpArguments, given),
     run=run,
     title="topic",
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ....core.captures.capture import CaptureContents, HeadSubject, Layer
@@ -23,8 +22,8 @@ from ...views.glyphs import Glyphs
 from ...views.numbers import signed
 from ..captured import head_results, opened
 from ..output import CODE, LISTED, Output
-from ..parser import Arguments, CliCommand, Given, arguments, part
-from ..working import USUAL, ResultStream, Work, complete, one_engine
+from ..parser import CliCommand, Given, arguments
+from ..working import Asked, ResultStream, Work, asked, complete, one_engine
 
 if TYPE_CHECKING:
     from ....core.diagnosis.results import Replay
@@ -150,15 +149,7 @@ def _lines(text: str, width: int) -> list[str]:
     return ["".join(part for part, _ in line).rstrip() for line in wrapped(text, width)]
 
 
-@dataclass(frozen=True)
-class InspectArguments(Arguments):
-    """The heads to measure."""
-
-    question: InspectCaptures = part(InspectCaptures)
-    work: Work = part(Work, USUAL)
-
-
-def _check(given: Given) -> InspectArguments:
+def _request(given: Given) -> Asked[InspectCaptures]:
     texts = with_scale(given)
     named = {name: texts[name] for name in HEAD_FIELD if name in texts}
     setting = AS_IN_FILE.with_values({name: value_of(HEAD_FIELD[name], text) for name, text in named.items()})
@@ -182,8 +173,7 @@ def _check(given: Given) -> InspectArguments:
     idle += [
         f"--{name.replace('_', '-')}" for name, field in OF_CONTEXT.items() if name in given and field not in needs
     ]
-    question = arguments(InspectCaptures, given, setting=setting)
-    return arguments(InspectArguments, given, question=question, remarks=tuple(map(no_effect, idle)))
+    return asked(arguments(InspectCaptures, given, setting=setting), given, map(no_effect, idle))
 
 
 def _is_idle(name: str, setting: HeadSetting) -> bool:
@@ -193,7 +183,7 @@ def _is_idle(name: str, setting: HeadSetting) -> bool:
     )
 
 
-def run(request: InspectArguments, output: Output) -> int:
+def run(request: Asked[InspectCaptures], output: Output) -> int:
     """Measure and print heads of captures; return the exit code, 2 if some heads cannot be read."""
     with one_engine(request.work) as work:
         return _inspect(request.question, work, output)
@@ -261,8 +251,8 @@ examples:
   attn-tui inspect heads.npz --axes batch,token,head,d_k  which axis is which
   attn-tui inspect heads.npz --format csv | grep one_hot_rows
 """,
-    arguments=InspectArguments,
+    options=(InspectCaptures, Work),
+    request=_request,
     run=run,
     formats=(*LISTED, *CODE),
-    check=_check,
 )

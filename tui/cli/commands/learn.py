@@ -55,7 +55,7 @@ class LearnArguments(Arguments):
     lang: str | None = None
 
 
-def _check(given: Given) -> LearnArguments:
+def _request(given: Given) -> LearnArguments:
     request = arguments(LearnArguments, given, lang=given.get("lang"), guess=None)
     if "guess" not in given:
         return request
@@ -202,8 +202,8 @@ examples:
   attn-tui learn --format anki -o cards.txt    the same, for Anki to import
   attn-tui learn --questions --lang zh -o handout.html  a handout in Chinese
 """,
-    arguments=LearnArguments,
+    options=(LearnArguments,),
+    request=_request,
     run=run,
     formats=("table", "json", "markdown", "html", "anki", *CODE),
-    check=_check,
 )

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -47,19 +47,6 @@ _REASONS = (
         message("must be a folder if there is a file for each step"),
     ),
 )
-_PASSED = (
-    "layers",
-    "rows",
-    "batch",
-    "every",
-    "max_steps",
-    "values",
-    "max_bytes",
-    "ranks",
-    "keep",
-    "expect",
-    "overwrite",
-)  # to the recorder
 _WHAT = "what is recorded"
 _SHEBANG = 256  # bytes at the beginning of a script, of which Linux reads as many
 
@@ -144,7 +131,10 @@ class RecordArguments(Arguments):
     options: Options = _DEFAULT  # of the recorder
 
 
-def _check(given: Given) -> RecordArguments:
+_PASSED = {each.name for each in fields(Options)} & {each.name for each in fields(RecordArguments)}
+
+
+def _request(given: Given) -> RecordArguments:
     request = arguments(RecordArguments, given, expect=expected_rule(given))
     if not request.command:
         raise UsageError("missing command: attn-tui record -o FILE -- COMMAND, such as python train.py")
@@ -418,8 +408,8 @@ examples:
   attn-tui record -o heads.safetensors --layers 0,8-11 --values -- python run.py
   attn-tui record -o run/ --every 100 --keep 20 -- torchrun train.py
 """,
-    arguments=RecordArguments,
+    options=(RecordArguments,),
+    request=_request,
     run=run,
     title="other",
-    check=_check,
 )

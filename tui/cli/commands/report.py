@@ -23,7 +23,7 @@ class ReportArguments(Arguments):
     dry_run: bool = flag("work", "--dry-run", "do nothing, but say how long it takes one core")
 
 
-def _check(given: Given) -> ReportArguments:
+def _request(given: Given) -> ReportArguments:
     parameters, remarks = parameters_of(given)
     return arguments(ReportArguments, given, parameters=parameters, remarks=remarks)
 
@@ -81,9 +81,9 @@ examples:
   attn-tui report --format csv -o report.csv        one line per value
   attn-tui report --format python                   NumPy code that prints them
 """,
-    arguments=ReportArguments,
+    options=(ReportArguments,),
+    add=lambda parser: parser.add_fields(FIELDS),
+    request=_request,
     run=run,
     formats=WITH_CODE,
-    more=lambda parser: parser.add_fields(FIELDS),
-    check=_check,
 )

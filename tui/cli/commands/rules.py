@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ....core.lab.results import NOT_OF_MECHANISMS, SETTINGS, RuleRow
@@ -12,8 +12,8 @@ from ....core.parameters import FIELD, FIELDS, parameters_from
 from ....core.questions.parse import no_effect, parameter_values
 from ....core.questions.rules import CompareRules
 from ..output import CODE, LISTED, Output
-from ..parser import Arguments, CliCommand, Given, arguments, part
-from ..working import USUAL, Work, answer, time_words
+from ..parser import CliCommand, Given, arguments
+from ..working import Asked, Work, answer, asked, time_words
 
 if TYPE_CHECKING:
     from ....core.tables.rules import ComparedMechanisms, RulesResult
@@ -24,15 +24,7 @@ _LEAST = {"batch": 2, "n_queries": 16}
 _ALL = 1000  # lines, more than there are rules and titles
 
 
-@dataclass(frozen=True)
-class RulesArguments(Arguments):
-    """What is compared; the rule of its parameters is marked."""
-
-    question: CompareRules = part(CompareRules)
-    work: Work = part(Work, USUAL)
-
-
-def _check(given: Given) -> RulesArguments:
+def _request(given: Given) -> Asked[CompareRules]:
     values = parameter_values(given)
     parameters = parameters_from(values)
     question = arguments(CompareRules, given, parameters=parameters)
@@ -45,26 +37,26 @@ def _check(given: Given) -> RulesArguments:
         options += [option for option in ("--sort", "--reverse") if given.get(option[2:])]
         question = replace(question, sort="rule", reverse=False)
     question, fewer = _with_fewer(question, values)
-    return arguments(RulesArguments, given, question=question, remarks=(*map(no_effect, options), *fewer))
+    return asked(question, given, (*map(no_effect, options), *fewer))
 
 
 def _with_fewer(question: CompareRules, given: Mapping[str, object]) -> tuple[CompareRules, tuple[str, ...]]:
     """Return the question with fewer draws and queries, if nobody chose them and they take long, and a remark."""
-    asked, names = question.parameters, [name for name in _LEAST if name not in given]
+    first, names = question.parameters, [name for name in _LEAST if name not in given]
     for name in names:
         while _seconds(question) > _LONG and (number := getattr(question.parameters, name)) > _LEAST[name]:
             fewer = replace(question.parameters, **{name: max(number // 2, _LEAST[name])})
             question = replace(question, parameters=fewer)
     p = question.parameters
-    if p == asked:
+    if p == first:
         return question, ()
     words = (
         "{n_keys:,} keys: {batch} draws of {n_queries} queries are measured instead of {usual_batch} of "
         "{usual_queries}, which take about {time}; --batch and --n-queries choose them"
     )
-    usual_time = time_words(_seconds(replace(question, parameters=asked)))
-    remark = message(words, n_keys=p.n_keys, batch=p.batch, n_queries=p.n_queries, usual_batch=asked.batch,
-                     usual_queries=asked.n_queries, time=usual_time)  # fmt: skip
+    usual_time = time_words(_seconds(replace(question, parameters=first)))
+    remark = message(words, n_keys=p.n_keys, batch=p.batch, n_queries=p.n_queries, usual_batch=first.batch,
+                     usual_queries=first.n_queries, time=usual_time)  # fmt: skip
     return question, (remark,)
 
 
@@ -72,7 +64,7 @@ def _seconds(question: CompareRules) -> float:
     return sum(part.seconds for part in question.parts())
 
 
-def run(request: RulesArguments, output: Output) -> int:
+def run(request: Asked[CompareRules], output: Output) -> int:
     """Measure and print; return the exit code."""
     output.check()
     question, what = request.question, message("measuring scale rules")
@@ -130,9 +122,9 @@ examples:
   attn-tui rules --format json | jq '.rules[] | [.rule, .multiplier]'
   attn-tui rules --mechanisms --format csv -o mechanisms.csv
 """,
-    arguments=RulesArguments,
+    options=(CompareRules, Work),
+    add=lambda parser: parser.add_fields(FIELDS),
+    request=_request,
     run=run,
     formats=(*LISTED, *CODE),
-    more=lambda parser: parser.add_fields(FIELDS),
-    check=_check,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ....core.attention.worked_example import (
@@ -20,19 +19,13 @@ from ....core.attention.worked_example import (
 from ....core.errors import ParameterError
 from ....core.field import Field
 from ....core.message import Message, message, reason_of
-from ....core.parameters import FIELD, Parameters, setting_a
+from ....core.parameters import FIELD, setting_a
 from ....core.questions.parse import UsageError, no_effect, parameters_of, value_of
+from ....core.questions.softmax import WorkOut
 from ....core.scales import scale_rule
 from ..output import WITH_CODE, Output
-from ..parser import Arguments, CliCommand, Given, Parser, parameter_help
-
-
-@dataclass(frozen=True)
-class SoftmaxArguments(Arguments):
-    """The scores, the scale rule with what it needs, and the number format."""
-
-    example: Example
-    parameters: Parameters
+from ..parser import CliCommand, Given, Parser, parameter_help
+from ..working import Asked
 
 
 def _help(field: Field) -> Message:
@@ -48,7 +41,7 @@ def _add_example(parser: Parser) -> None:
     parser.add_fields(FIELD[name] for name in EXAMPLE_PARAMETERS)
 
 
-def _check(given: Given) -> SoftmaxArguments:
+def _request(given: Given) -> Asked[WorkOut]:
     names = [name for name in ("temperature", "shift") if name in given]
     values: dict[str, Any] = {name: float(value_of(EXAMPLE_FIELD[name], given[name])) for name in names}
     if "scores" in given:
@@ -68,20 +61,19 @@ def _check(given: Given) -> SoftmaxArguments:
     remarks += tuple(
         no_effect(FIELD[name].option) for name in ("d_k", "n_keys") if name in given and name not in needs
     )
-    return SoftmaxArguments(example, parameters, remarks=remarks)
+    return Asked(WorkOut(example, parameters), remarks=remarks)
 
 
-def run(request: SoftmaxArguments, output: Output) -> int:
+def run(request: Asked[WorkOut], output: Output) -> int:
     """Work out the example and print it; return the exit code."""
-    from ....core.questions.softmax import WorkOut
     from ...views.results.softmax import softmax_lines
     from ..printing import page
 
     output.check()
-    example, p, width = request.example, relevant(request.parameters), output.text_width
-    question = WorkOut(example, p)
-    steps = question.answer()
-    return output.answer(question, steps, lambda: page(output, (), softmax_lines(steps, width, output.glyphs)))
+    question, steps = request.question, request.question.answer()
+    return output.answer(
+        question, steps, lambda: page(output, (), softmax_lines(steps, output.text_width, output.glyphs))
+    )
 
 
 COMMAND = CliCommand(
@@ -102,9 +94,8 @@ examples:
   attn-tui softmax --precision float16            where exp overflows in float16
   attn-tui softmax --format json | jq '.columns[1].weights'
 """,
-    arguments=SoftmaxArguments,
+    add=_add_example,
+    request=_request,
     run=run,
     formats=WITH_CODE,
-    more=_add_example,
-    check=_check,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ....core.grid import is_grid
@@ -15,22 +15,14 @@ from ....core.questions.parse import UsageError, called, no_effect, parameter_va
 from ....core.questions.sweep import SweepQuestion
 from ....core.statistics.catalogue import STATISTIC
 from ..output import CODE, LISTED, Output
-from ..parser import Arguments, CliCommand, Given, Parser, arguments, part
-from ..working import USUAL, DryRun, ProgressLine, ResultStream, Work, performed
+from ..parser import CliCommand, Given, Parser, arguments
+from ..working import Asked, DryRun, ProgressLine, ResultStream, Work, asked, performed
 
 if TYPE_CHECKING:
     from ....core.tables.lab import SweepResult
     from ....core.work.sweeps import Predicted
 
 _ALWAYS = ("n_keys", "n_queries", "batch", "scale", "components", "seed")  # in every title
-
-
-@dataclass(frozen=True)
-class SweepArguments(Arguments):
-    """A sweep."""
-
-    question: SweepQuestion = part(SweepQuestion)
-    work: Work = part(Work, USUAL)
 
 
 def _add_parameters(parser: Parser) -> None:
@@ -44,8 +36,8 @@ def _add_parameters(parser: Parser) -> None:
     parser.add_text(message("parameters"), parser.glyphs.say(shared))
 
 
-def _check(given: Given) -> SweepArguments:
-    asked = {name for name in FIELD if name in given}  # `grid` has those of d_k
+def _request(given: Given) -> Asked[SweepQuestion]:
+    named = {name for name in FIELD if name in given}  # `grid` has those of d_k
     keys = given.pop("n_keys").strip() if is_grid(given.get("n_keys", "")) else ""
     width = MODELS[given["model"]].width if given.get("model") in MODELS else Parameters.d_k
     texts = {name: text for name, text in given.items() if name in FIELD}
@@ -63,7 +55,7 @@ def _check(given: Given) -> SweepArguments:
         )
     if values and values[0] == "multiplier":
         texts = {"scale": "custom"} | texts
-        asked |= {"scale"}
+        named |= {"scale"}
     question = replace(first, parameters=parameters_from(parameter_values(texts)))
     with called("--d-k", "d_k"):
         _ = question.d_ks
@@ -71,7 +63,7 @@ def _check(given: Given) -> SweepArguments:
         _ = question.n_keys
     each = question.each
     fields = [
-        FIELD[name] for name in FIELD if name in asked and name in texts and (values is None or name != values[0])
+        FIELD[name] for name in FIELD if name in named and name in texts and (values is None or name != values[0])
     ]
     idle = [field.option for field in fields if not any(map(field.applies, each))]
     if values and values[0] in texts:
@@ -87,10 +79,10 @@ def _check(given: Given) -> SweepArguments:
             most_draws=target.most_draws,
             largest=largest,
         )
-    return arguments(SweepArguments, given, question=question, remarks=tuple(map(no_effect, idle)))
+    return asked(question, given, map(no_effect, idle))
 
 
-def run(request: SweepArguments, output: Output) -> int:
+def run(request: Asked[SweepQuestion], output: Output) -> int:
     """Measure and print every point, or after Ctrl-C those that are done; return the exit code."""
     from ....core.tables.lab import sweep_table
     from ....core.work import sweeps
@@ -176,9 +168,9 @@ examples:
   attn-tui sweep --d-k 64 --stderr 0.0005 --of entropy_fraction
   attn-tui sweep --format json | jq '.points[].columns[0].measured.entropy'
 """,
-    arguments=SweepArguments,
+    options=(SweepQuestion, Work),
+    add=_add_parameters,
+    request=_request,
     run=run,
     formats=(*LISTED, *CODE, "svg"),
-    more=_add_parameters,
-    check=_check,
 )

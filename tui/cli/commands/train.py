@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ....core.errors import InputError, did_you_mean
@@ -25,8 +25,8 @@ from ....core.training.settings import (
     parse_rules,
 )
 from ..output import CODE, LISTED, Output
-from ..parser import Arguments, CliCommand, Given
-from ..working import SERIAL, answer
+from ..parser import CliCommand, Given
+from ..working import SERIAL, Asked, answer
 
 if TYPE_CHECKING:
     from ....core.tables.table import TextGrid
@@ -38,8 +38,8 @@ _RULES = "none,sqrt_d_k,d_k"
 
 
 @dataclass(frozen=True)
-class TrainArguments(Arguments):
-    """The races to run, one a d_k."""
+class RaceOptions:
+    """The options that no field of a race declares."""
 
     d_k: str = option(
         "training", "--d-k", "GRID", "widths, such as 16,64,256 (default); at most 1024", default="16,64,256"
@@ -52,7 +52,6 @@ class TrainArguments(Arguments):
         suggest=SCALE_RULES,
         default=_RULES,
     )
-    question: RunRace = field(kw_only=True)
 
 
 _USUAL = {
@@ -70,9 +69,9 @@ def _names(field: Field) -> tuple[str, ...]:
     return field.option, *(["--learning-rate"] if field.name == "rate" else [])
 
 
-def _check(given: Given) -> TrainArguments:
+def _request(given: Given) -> Asked[RunRace]:
     try:
-        grid = parse_grid(given.get("d_k", TrainArguments.d_k), RACE_FIELD["d_k"])
+        grid = parse_grid(given.get("d_k", RaceOptions.d_k), RACE_FIELD["d_k"])
     except InputError as error:
         raise UsageError("{option}: {reason}", option="--d-k", reason=reason_of(str(error), "d_k")) from None
     values: dict[str, Any] = {
@@ -86,7 +85,7 @@ def _check(given: Given) -> TrainArguments:
     for race in races:
         if fault := fault_of(race):
             raise UsageError("--rules: {reason}", reason=fault)
-    return TrainArguments(question=RunRace(races[0], tuple(grid[1:])))
+    return Asked(RunRace(races[0], tuple(grid[1:])), SERIAL)
 
 
 def _rules(text: str) -> tuple[ScaleName, ...]:
@@ -106,10 +105,10 @@ def _rules(text: str) -> tuple[ScaleName, ...]:
         ) from None
 
 
-def run(request: TrainArguments, output: Output) -> int:
+def run(request: Asked[RunRace], output: Output) -> int:
     """Run the races and print how each rule did; return the exit code."""
     output.check()
-    found = answer(request.question, SERIAL, message("training"), output)
+    found = answer(request.question, request.work, message("training"), output)
     return output.answer(request.question, found, lambda: _table(found, output))
 
 
@@ -164,9 +163,9 @@ examples:
   attn-tui train --optimizer adam --rules sqrt_d_k,rms_sqrt_d_k --format json
   attn-tui train --rules '0.05,sqrt_d_k,log(n)/sqrt(d)'   numbers and formulas
 """,
-    arguments=TrainArguments,
+    options=(RaceOptions,),
+    add=lambda parser: parser.add_fields(RACE_FIELDS[1:], title="training", help=_help, names=_names),
+    request=_request,
     run=run,
     formats=(*LISTED, *CODE),
-    own=lambda parser: parser.add_fields(RACE_FIELDS[1:], title="training", help=_help, names=_names),
-    check=_check,
 )

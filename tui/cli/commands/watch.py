@@ -190,8 +190,8 @@ examples:
   zcat heads.jsonl.gz | attn-tui watch - --max-logit 50
   attn-tui watch run/ --step 1200 --baseline 600      what changed between them
 """,
-    arguments=WatchArguments,
+    options=(WatchArguments,),
+    request=lambda given: arguments(WatchArguments, given, lang=given.get("lang")),
     run=run,
     formats=(*LISTED, *CODE),
-    check=lambda given: arguments(WatchArguments, given, lang=given.get("lang")),
 )

@@ -9,40 +9,19 @@ from importlib import import_module
 TYPE_CHECKING = False  # as in typing, whose import takes milliseconds
 if TYPE_CHECKING:
     from attn_tui import testing as testing
-    from attn_tui.core.api.captures import Capture as Capture
-    from attn_tui.core.api.captures import Head as Head
-    from attn_tui.core.api.captures import HeadMeasurement as HeadMeasurement
-    from attn_tui.core.api.captures import HeadReplay as HeadReplay
-    from attn_tui.core.api.captures import open as open
-    from attn_tui.core.api.commands import RULES as RULES
-    from attn_tui.core.api.commands import STATISTICS as STATISTICS
-    from attn_tui.core.api.commands import claims as claims
-    from attn_tui.core.api.commands import cost as cost
-    from attn_tui.core.api.commands import learn as learn
-    from attn_tui.core.api.commands import watch as watch
-    from attn_tui.core.api.judging import check as check
-    from attn_tui.core.api.judging import compare as compare
-    from attn_tui.core.api.judging import diagnose as diagnose
-    from attn_tui.core.api.lab import Exact as Exact
-    from attn_tui.core.api.lab import Lab as Lab
-    from attn_tui.core.api.lab import Sweep as Sweep
-    from attn_tui.core.api.lab import measure as measure
-    from attn_tui.core.api.lab import predict as predict
-    from attn_tui.core.api.lab import sweep as sweep
-    from attn_tui.core.api.result import Answer as Answer
-    from attn_tui.core.api.result import Result as Result
-    from attn_tui.core.api.verdicts import Check as Check
-    from attn_tui.core.api.verdicts import Diagnosis as Diagnosis
-    from attn_tui.core.api.verdicts import Differences as Differences
-    from attn_tui.core.captures.calls.call import Call as Call
-    from attn_tui.core.captures.calls.call import call as call
-    from attn_tui.core.captures.calls.call import save as save
-    from attn_tui.core.captures.calls.jax_recording import record_jax as record_jax
-    from attn_tui.core.captures.capture import Layer as Layer
-    from attn_tui.core.diagnosis.results import Verdict as Verdict
-    from attn_tui.core.errors import InputError as InputError
-    from attn_tui.core.recorder.api import record as record
-    from attn_tui.core.statistics.measurement import Estimate as Estimate
+    from attn_tui.core.api.captures import Capture, Head, HeadMeasurement, HeadReplay, open
+    from attn_tui.core.api.commands import RULES, STATISTICS, claims, cost, learn, watch
+    from attn_tui.core.api.judging import check, compare, diagnose
+    from attn_tui.core.api.lab import Exact, Lab, Sweep, measure, predict, sweep
+    from attn_tui.core.api.result import Answer, Result
+    from attn_tui.core.api.verdicts import Check, Diagnosis, Differences
+    from attn_tui.core.captures.calls.call import Call, call, save
+    from attn_tui.core.captures.calls.jax_recording import record_jax
+    from attn_tui.core.captures.capture import Layer
+    from attn_tui.core.diagnosis.results import Verdict
+    from attn_tui.core.errors import InputError
+    from attn_tui.core.recorder.api import record
+    from attn_tui.core.statistics.measurement import Estimate
 
     __version__: str
 

@@ -263,14 +263,6 @@ class Heads:
         beyond = [at for at in noted if (at > here if direction > 0 else at < here)]
         return self.places[(beyond or noted)[0 if direction > 0 else -1]]
 
-    def find(self, text: str, tokens: Sequence[str] | None, query: int) -> Place | int | str:
-        """Return the place of a head such as `18/7`, the next query with a token, or why there is none.
-
-        A number is a query; other texts are looked for in the tokens of the text, after `query`, ignoring case.
-        """
-        assert self.capture is not None
-        return find(text, self.capture.layers, self.layer, tokens, query)
-
     # What is said of the file
 
     def verdict(self) -> tuple[Sequence[str], bool]:

@@ -1,26 +1,32 @@
-"""The attention matrix of a head as lines: two rows of cells a line, tokens at the edges, a cursor."""
+"""The attention matrix of a head: two rows of cells a line, tokens at the edges, a cursor."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
+from textual import events
+from textual.binding import Binding, BindingType
+
+from ....core.message import joined, message
 from ...views.glyphs import Glyphs
 from ...views.lines import Blend, Line, Span, fitted, merged
 from ...views.numbers import percent
+from ...widgets.lines import Content, LinesWidget
 from .row import label
 
 if TYPE_CHECKING:
-    from ....core.captures.capture import Tokens
+    from ....core.captures.capture import Layer, Tokens
     from ....core.diagnosis.results import AttentionCells
 
 LEVELS = 8  # steps of intensity; shades of text have fewer
 _LABELS = 9, 7, 5  # cells of a query's token; fewer if that leaves two for a key
 _DEEPEST, _FLATTEST = 1000, 10  # from the largest share of the weight to the least that is shaded: most, and least
 _WIDEST = 3  # cells of one key
+_PAGE = 8
 _LEAST = 4  # queries and keys shown, if there are as many
 
 
@@ -215,3 +221,151 @@ def _ruler(shown: View, beside: Sequence[int], column: int, tokens: Sequence[str
         spans.append((text, "accent" if (at, text) == own else "dim"))
         end = at + len(text)
     return fitted(tuple(spans), shown.width)
+
+
+MatrixPlace: TypeAlias = tuple[int, tuple[int, int], tuple[int, int], tuple[int, int]]
+
+
+class AttentionMatrix(LinesWidget, can_focus=True):
+    """Shows a part of a head's attention matrix, with a cursor on a query and a key."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1, 0)", "query above"),
+        Binding("down,j", "move(1, 0)", "query below"),
+        Binding("left,h", "move(0, -1)", "key before"),
+        Binding("right,l", "move(0, 1)", "key after"),
+        Binding("pageup", f"move({-_PAGE}, 0)", "page up"),
+        Binding("pagedown", f"move({_PAGE}, 0)", "page down"),
+        Binding("escape", "leave", "back"),
+    ]
+    HEADED = True
+    DEFAULT_CLASSES = "region"
+
+    def __init__(self, moved: Callable[[], object]) -> None:
+        """Call `moved` when the cursor is elsewhere, or another part is shown."""
+        super().__init__()
+        self._moved = moved
+
+    source: Content[Layer | None] = Content(None)
+    head = 0
+    text = 0
+    cursor: Content[tuple[int, int]] = Content((0, 0))  # query, key
+    queries: Content[tuple[int, int]] = Content((0, 1))  # shown: the first, and the first one after the last
+    keys: Content[tuple[int, int]] = Content((0, 1))
+    tokens: Tokens = (None, None)
+    matrix: Content[AttentionCells | None] = Content(None)
+    disputed: Content[bool] = Content(False)  # whether the evidence contradicts the file, which is drawn
+    _shown: View | None = None  # what `matrix` was computed for
+
+    @property
+    def halves(self) -> bool:
+        """Whether a line has two rows of cells, which takes colours that blend."""
+        ansi = self.background_colors[1].ansi is not None
+        grey = self.app.no_color  # pyright: ignore[reportUnknownMemberType]
+        return not (self.glyphs.ascii or ansi or grey)
+
+    @property
+    def view(self) -> View:
+        """The part that is to be shown, in this size."""
+        width, height = self.room
+        return view(self.queries, self.keys, width, height, self.halves, self.tokens[0] is not None)
+
+    def open(self, layer: Layer, head: int, tokens: Tokens) -> None:
+        """Show a head; the part and the cursor stay if they exist in it."""
+        old = self.source
+        if old is None or (old.queries, old.keys) != (layer.queries, layer.keys):
+            self.queries, self.keys = (0, layer.queries), (0, layer.keys)
+            self.cursor = (layer.queries - 1, 0)
+        self.source, self.head, self.tokens = layer, head, tokens
+        self.dim(True)
+
+    @property
+    def place(self) -> MatrixPlace:
+        """The text, the cursor and the part shown, which undo restores."""
+        return self.text, self.cursor, self.queries, self.keys
+
+    def restore(self, place: MatrixPlace, layer: Layer | None) -> None:
+        """Restore a place, of a head in this layer; its matrix is requested again."""
+        self.source = layer
+        self.text, self.cursor, self.queries, self.keys = place
+
+    def show(self, matrix: AttentionCells) -> None:
+        """Show a matrix, unless it is of another part or head."""
+        shown = self.view
+        ends = (matrix.queries[0], matrix.queries[-1]), (matrix.keys[0], matrix.keys[-1])
+        size = len(matrix.queries) - 1, len(matrix.keys) - 1
+        whose = self.source and (matrix.layer, matrix.head, matrix.text) == (
+            self.source.position,
+            self.head,
+            self.text,
+        )
+        if whose and ends == (shown.queries, shown.keys) and size == (shown.down, shown.across):
+            self.matrix, self._shown = matrix, shown
+            self.dim(False)
+
+    def heading(self, width: int) -> Line:
+        layer = self.source
+        if layer is None:
+            return ((self.glyphs.say("attention"), "heading"),)
+        size = f"{layer.queries} × {layer.keys}"
+        place = f"{layer.index}/{self.head}"
+        if layer.batch > 1:
+            place = message("{place}, text {text}", place=place, text=self.text)
+        forms: list[str] = [message("{place}: attention {size}", place=place, size=size), f"{place}: {size}", place]
+        if (self.queries, self.keys) != ((0, layer.queries), (0, layer.keys)):
+            shown = " × ".join(f"{first}–{end - 1}" for first, end in (self.queries, self.keys))
+            forms = [
+                message("{place}: {shown} of {size}", place=place, shown=shown, size=size),
+                f"{place}: {shown}",
+                place,
+            ]
+        return ((self.glyphs.fitting(forms, width), "heading"),)
+
+    def note(self) -> Line:
+        words: list[str] = [message("rough")] if self.matrix is not None and self.matrix.rough else []
+        if self.disputed:
+            words.append(message("not as computed"))
+        said: Line = ((self.glyphs.say(joined(words)) + "  ", "dim"),) if words else ()
+        return (*said, *legend(self.matrix, self.glyphs, self.halves))
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        if self.source is None or height < 2:
+            return ()
+        shown, matrix = self._shown, self.matrix
+        if shown is None or (shown.width, shown.height, shown.halves) != (width, height, self.halves):
+            shown, matrix = self.view, None
+        lines = matrix_lines(shown, matrix, self.cursor, self.tokens, self.glyphs)
+        return lines[:height]
+
+    def choose(self, query: int, key: int) -> None:
+        """Move the cursor, at most to the edges, and the part shown with it."""
+        if self.source is None:
+            return
+        query = min(max(query, 0), self.source.queries - 1)
+        key = min(max(key, 0), self.source.keys - 1)
+        self.cursor = (query, key)
+        self.queries = panned(self.queries, query)
+        self.keys = panned(self.keys, key)
+        self._moved()
+
+    def zoom(self, factor: float) -> None:
+        """Show a part `factor` times as long, around the cursor."""
+        if self.source is not None:
+            self.queries = zoomed(self.queries, self.source.queries, self.cursor[0], factor)
+            self.keys = zoomed(self.keys, self.source.keys, self.cursor[1], factor)
+            self._moved()
+
+    def action_move(self, down: int, right: int) -> None:
+        self.choose(self.cursor[0] + down, self.cursor[1] + right)
+
+    def on_resize(self) -> None:
+        self._moved()
+
+    def on_click(self, event: events.Click) -> None:
+        place = self.place_of(event)
+        found = pair_at(self._shown or self.view, self.matrix, place.x, place.y)
+        if found is not None:
+            self.choose(*found)
+
+    def wheel(self, event: events.MouseEvent, direction: int) -> None:
+        self.action_move(direction, 0)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
 
 from textual import events
 from textual.app import ComposeResult
@@ -32,10 +32,10 @@ from ...widgets.placed import PLACED
 from ...widgets.results import Results
 from ..lists import choose_of
 from ..pane import FileHead, Host, Pane
-from .heads import ORDERS, Heads
+from .heads import ORDERS, Heads, find
 from .heatmap import HeadMapWidget
-from .parts import AttentionBars, AttentionMatrix, HeadList, MatrixPlace, VerdictPage
-from .replay import ReplayList
+from .matrix import AttentionMatrix, MatrixPlace
+from .parts import HeadList, ReplayList, VerdictPage
 from .requests import (
     ComparedHeads,
     CompareHeads,
@@ -50,6 +50,7 @@ from .requests import (
     ShowMatrix,
     ShowRow,
 )
+from .row import AttentionBars
 from .sides import Sides
 from .verdict_line import Question, VerdictLine
 from .views import HeadViews, Part, ViewState
@@ -114,10 +115,10 @@ class CapturePane(Pane):
         Binding("enter", "to_lab", "open the Lab with the head's shape", id="capture.to_lab"),
     ]
 
-    def __init__(self, host: Host, **file: Any) -> None:
-        """Show a file, or the sample; `file` are fields of OpenCapture."""
+    def __init__(self, host: Host, file: OpenCapture | None = None) -> None:
+        """Show a file, or the sample."""
         super().__init__(host)
-        self.file = OpenCapture(**file)
+        self.file = OpenCapture() if file is None else file
         self.source = ""  # the pane that opened the file, which Esc goes back to
         self.home: Place | None = None  # where the cursor waits for the first head of the list
         self._to_worst = True  # whether it goes there once the file that is being opened is known
@@ -364,8 +365,6 @@ class CapturePane(Pane):
         self.bars.softcap = None if self.heads.capture is None else self.sides.cap(self.heads.layer)
         self.matrix.disputed = bool(self.heads.doubt)
         self.bars.disputed = self.matrix.disputed and self.sides.of_file and self._judged_sides is None
-        for part in (self.matrix, self.bars):
-            part.redraw()
 
     @property
     def _wanted(self) -> MeasureHead:
@@ -443,7 +442,7 @@ class CapturePane(Pane):
         self.matrix.choose(self.matrix.cursor[0], key)
 
     def _matrix_moved(self) -> None:
-        self.bars.choose(self.matrix.cursor[1])
+        self.bars.key = self.matrix.cursor[1]
         self._request_attention()
 
     def action_move(self, down: int, right: int) -> None:
@@ -467,7 +466,7 @@ class CapturePane(Pane):
     def action_expect(self) -> None:
         """Choose what is intended; every head is then judged by it."""
         if self.heads.capture is not None:
-            from .expect import choose_expectation
+            from .choices import choose_expectation
 
             choose_expectation(self.host, self.heads.page.heads, self.file.expect, self._expect)
 
@@ -489,12 +488,13 @@ class CapturePane(Pane):
             self.verdict.close()
             self._compare_with(Path(text).expanduser() if text else None)
             return
-        if self.heads.capture is None or not text:
+        capture = self.heads.capture
+        if capture is None or not text:
             self.verdict.close()
             return
-        found = self.heads.find(text, self.matrix.tokens[0], self.matrix.cursor[0])
+        found = find(text, capture.layers, self.heads.layer, self.matrix.tokens[0], self.matrix.cursor[0])
         if isinstance(found, str):
-            self.verdict.refuse(found)
+            self.verdict.objection = found
             return
         self.verdict.close()
         if isinstance(found, tuple):
@@ -545,7 +545,7 @@ class CapturePane(Pane):
 
     def action_options(self, which: str = "") -> None:
         """Choose the statistic of the map, or the setting of A or B, from a list of those that start with `which`."""
-        from ..options import choose_option, head_rows
+        from .choices import choose_option, head_rows
 
         capped = self.heads.capture is not None and self.heads.layer.softcap is not None
         choose_option(

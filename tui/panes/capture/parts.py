@@ -1,32 +1,31 @@
-"""The parts of the Capture pane beside the map: the list of heads, the attention matrix and one row of it."""
+"""The lists of the Capture pane: its heads, the page of the verdict, and every rule replayed on the selected head."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
 
-from ....core.against import words as setting_words
-from ....core.message import joined, message
+from ....core.message import message
+from ....core.scales import SCALE_RULES
 from ....core.statistics.catalogue import STATISTIC
-from ...views.lines import Line, fitted
+from ....core.tables.heads import replay_grid, replay_remarks
+from ...language.cells import cells, to_left, to_right
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Role, fitted, middle_cut, wrapped
+from ...views.numbers import lined_up, signed
 from ...views.results.model_page import head_on_page, model_lines
 from ...views.results.ranked import full_bar, ranked_lines
-from ...widgets.lines import ChoosingLines, LinesWidget
+from ...widgets.lines import ChoosingLines, Content, LinesWidget
 from .heads import HeadRanking, Heads
-from .matrix import View, legend, matrix_lines, pair_at, panned, view, zoomed
-from .row import key_at, named, nan_words, row_lines, shared, threshold_words
 
 if TYPE_CHECKING:
-    from ....core.captures.capture import Layer, Tokens
-    from ....core.diagnosis.results import AttentionCells, AttentionRow
-    from ....core.parameters import Value
+    from ....core.diagnosis.results import Replay
+
 
 _PAGE = 8
-_NARROW_ROW = 40  # cells of a row of attention whose title says the format, instead of the token
-MatrixPlace: TypeAlias = tuple[int, tuple[int, int], tuple[int, int], tuple[int, int]]
 
 
 class HeadList(ChoosingLines, can_focus=True):
@@ -42,10 +41,11 @@ class HeadList(ChoosingLines, can_focus=True):
     HEADED = True
     DEFAULT_CLASSES = "region"
 
+    ranking: Content[HeadRanking] = Content(HeadRanking((), message("worst first"), STATISTIC["saturation"], None))
+
     def __init__(self, choose: Callable[[int], object]) -> None:
         """Call `choose` with the row of a head that is chosen."""
         super().__init__(choose)
-        self.ranking = HeadRanking((), message("worst first"), STATISTIC["saturation"], None)
         self._top, self._full = 0, 0.0
         self._chosen: str | None = None  # the place of the head with the cursor
         self._follow = False  # whether the list scrolls to the cursor, which it does once it has moved
@@ -56,7 +56,6 @@ class HeadList(ChoosingLines, can_focus=True):
         self._follow = self._follow or (self._chosen is not None and chosen != self._chosen)
         self._chosen, self.ranking = chosen, ranking
         self._full = full_bar(ranking.heads, ranking.statistic)
-        self.redraw()
 
     def heading(self, width: int) -> Line:
         return ((self.glyphs.say(self.ranking.title), "heading"),)
@@ -114,218 +113,92 @@ class VerdictPage(LinesWidget):
         self._go(layer + direction, head)
 
 
-class AttentionMatrix(LinesWidget, can_focus=True):
-    """Shows a part of a head's attention matrix, with a cursor on a query and a key."""
+_RULES = 20  # cells of rules below which columns are left out
+_SHORT: dict[str, str] = {
+    "multiplier": "×",
+    "one-hot %": message("1-hot %"),
+    "saturation": message("satur"),
+    "change": "Δ",
+}
+
+
+class ReplayList(LinesWidget, can_focus=True):
+    """Shows what every scale rule would have done to the selected head."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1, 0)", "query above"),
-        Binding("down,j", "move(1, 0)", "query below"),
-        Binding("left,h", "move(0, -1)", "key before"),
-        Binding("right,l", "move(0, 1)", "key after"),
-        Binding("pageup", f"move({-_PAGE}, 0)", "page up"),
-        Binding("pagedown", f"move({_PAGE}, 0)", "page down"),
+        Binding("up,k", "scroll(-1)", "line up"),
+        Binding("down,j", "scroll(1)", "line down"),
+        Binding("pageup", f"scroll({-_PAGE})", "page up"),
+        Binding("pagedown", f"scroll({_PAGE})", "page down"),
         Binding("escape", "leave", "back"),
     ]
     HEADED = True
+    TITLE = message("every rule replayed on this head")
     DEFAULT_CLASSES = "region"
 
-    def __init__(self, moved: Callable[[], object]) -> None:
-        """Call `moved` when the cursor is elsewhere, or another part is shown."""
-        super().__init__()
-        self._moved = moved
-        self.source: Layer | None = None
-        self.head = 0
-        self.text = 0
-        self.cursor = (0, 0)  # query, key
-        self.queries = self.keys = (0, 1)  # the part shown: the first, and the first one after the last
-        self.tokens: Tokens = (None, None)
-        self.matrix: AttentionCells | None = None
-        self.disputed = False  # whether the evidence contradicts the file, which is drawn
-        self._shown: View | None = None  # what `matrix` was computed for
+    table: Content[Replay | None] = Content(None)
+    top = 0
 
-    @property
-    def halves(self) -> bool:
-        """Whether a line has two rows of cells, which takes colours that blend."""
-        ansi = self.background_colors[1].ansi is not None
-        grey = self.app.no_color  # pyright: ignore[reportUnknownMemberType]
-        return not (self.glyphs.ascii or ansi or grey)
-
-    @property
-    def view(self) -> View:
-        """The part that is to be shown, in this size."""
-        width, height = self.room
-        return view(self.queries, self.keys, width, height, self.halves, self.tokens[0] is not None)
-
-    def open(self, layer: Layer, head: int, tokens: Tokens) -> None:
-        """Show a head; the part and the cursor stay if they exist in it."""
-        old = self.source
-        if old is None or (old.queries, old.keys) != (layer.queries, layer.keys):
-            self.queries, self.keys = (0, layer.queries), (0, layer.keys)
-            self.cursor = (layer.queries - 1, 0)
-        self.source, self.head, self.tokens = layer, head, tokens
-        self.dim(True)
-        self.redraw()
-
-    @property
-    def place(self) -> MatrixPlace:
-        """The text, the cursor and the part shown, which undo restores."""
-        return self.text, self.cursor, self.queries, self.keys
-
-    def restore(self, place: MatrixPlace, layer: Layer | None) -> None:
-        """Restore a place, of a head in this layer; its matrix is requested again."""
-        self.source = layer
-        self.text, self.cursor, self.queries, self.keys = place
-
-    def show(self, matrix: AttentionCells) -> None:
-        """Show a matrix, unless it is of another part or head."""
-        shown = self.view
-        ends = (matrix.queries[0], matrix.queries[-1]), (matrix.keys[0], matrix.keys[-1])
-        size = len(matrix.queries) - 1, len(matrix.keys) - 1
-        whose = self.source and (matrix.layer, matrix.head, matrix.text) == (
-            self.source.position,
-            self.head,
-            self.text,
-        )
-        if whose and ends == (shown.queries, shown.keys) and size == (shown.down, shown.across):
-            self.matrix, self._shown = matrix, shown
-            self.dim(False)
-            self.redraw()
-
-    def heading(self, width: int) -> Line:
-        layer = self.source
-        if layer is None:
-            return ((self.glyphs.say("attention"), "heading"),)
-        size = f"{layer.queries} × {layer.keys}"
-        place = f"{layer.index}/{self.head}"
-        if layer.batch > 1:
-            place = message("{place}, text {text}", place=place, text=self.text)
-        forms: list[str] = [message("{place}: attention {size}", place=place, size=size), f"{place}: {size}", place]
-        if (self.queries, self.keys) != ((0, layer.queries), (0, layer.keys)):
-            shown = " × ".join(f"{first}–{end - 1}" for first, end in (self.queries, self.keys))
-            forms = [
-                message("{place}: {shown} of {size}", place=place, shown=shown, size=size),
-                f"{place}: {shown}",
-                place,
-            ]
-        return ((self.glyphs.fitting(forms, width), "heading"),)
-
-    def note(self) -> Line:
-        words: list[str] = [message("rough")] if self.matrix is not None and self.matrix.rough else []
-        if self.disputed:
-            words.append(message("not as computed"))
-        said: Line = ((self.glyphs.say(joined(words)) + "  ", "dim"),) if words else ()
-        return (*said, *legend(self.matrix, self.glyphs, self.halves))
+    def show(self, table: Replay) -> None:
+        """Show a head under every rule."""
+        self.table = table
+        self.dim(False)
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        if self.source is None or height < 2:
+        if self.table is None:
             return ()
-        shown, matrix = self._shown, self.matrix
-        if shown is None or (shown.width, shown.height, shown.halves) != (width, height, self.halves):
-            shown, matrix = self.view, None
-        lines = matrix_lines(shown, matrix, self.cursor, self.tokens, self.glyphs)
-        return lines[:height]
+        lines = replay_lines(self.table, width, self.glyphs)
+        self.top = min(max(self.top, 0), max(len(lines) - height, 0))
+        shown = [lines[0], *lines[1 + self.top :]] if lines else []
+        return [fitted(line, width) for line in shown[:height]]
 
-    def choose(self, query: int, key: int) -> None:
-        """Move the cursor, at most to the edges, and the part shown with it."""
-        if self.source is None:
-            return
-        query = min(max(query, 0), self.source.queries - 1)
-        key = min(max(key, 0), self.source.keys - 1)
-        self.cursor = (query, key)
-        self.queries = panned(self.queries, query)
-        self.keys = panned(self.keys, key)
+    def action_scroll(self, lines: int) -> None:
+        self.top += lines
         self.redraw()
-        self._moved()
-
-    def zoom(self, factor: float) -> None:
-        """Show a part `factor` times as long, around the cursor."""
-        if self.source is not None:
-            self.queries = zoomed(self.queries, self.source.queries, self.cursor[0], factor)
-            self.keys = zoomed(self.keys, self.source.keys, self.cursor[1], factor)
-            self.redraw()
-            self._moved()
-
-    def action_move(self, down: int, right: int) -> None:
-        self.choose(self.cursor[0] + down, self.cursor[1] + right)
-
-    def on_resize(self) -> None:
-        self._moved()
-
-    def on_click(self, event: events.Click) -> None:
-        place = self.place_of(event)
-        found = pair_at(self._shown or self.view, self.matrix, place.x, place.y)
-        if found is not None:
-            self.choose(*found)
 
     def wheel(self, event: events.MouseEvent, direction: int) -> None:
-        self.action_move(direction, 0)
+        self.action_scroll(direction)
 
 
-class AttentionBars(ChoosingLines):
-    """Shows one row of attention as bars, in the settings of A and B; a click chooses a key."""
+def replay_lines(found: Replay, width: int, glyphs: Glyphs) -> list[Line]:
+    """Return a header, a line for each rule, and what is said below.
 
-    HEADED = True
-    DEFAULT_CLASSES = "region"
+    On narrow screens columns are left out; rules without room are counted.
+    """
+    titles, rows, _ = replay_grid([found])
+    header = [glyphs.say(_SHORT.get(cell, cell)) for cell in titles]
+    columns = [lined_up([signed(glyphs.say(row[at]), glyphs) for row in rows]) for at in range(1, len(header))]
+    wide = [max(map(cells, (title, *column))) for title, column in zip(header[1:], columns, strict=True)]
+    shown, room = range(len(columns)), 0
+    for left_out in ((), (2,), (2, 5), (2, 3, 5), (2, 3, 4, 5)):
+        shown = [at for at in range(len(columns)) if at not in left_out]
+        room = width - 1 - sum(wide[at] + 2 for at in shown)
+        if room >= _RULES:
+            break
+    lines = [_line(header[0], [to_right(header[at + 1], wide[at]) for at in shown], room, "dim")]
+    for number, row in enumerate(rows):
+        figures = [to_right(columns[at][number], wide[at]) for at in shown]
+        role: Role = "scaled" if number == 0 else "text"
+        lines.append(_line(_rules(row[0].split(" = "), room, glyphs), figures, room, role))
+    for text in replay_remarks([found]):
+        lines.append(())
+        for line in wrapped(glyphs.say(text), width - 1):
+            lines.append(((" ", "text"), *line))
+    return lines
 
-    row: AttentionRow | None = None
-    disputed = False  # whether the evidence contradicts the file, whose scale is that of B
-    softcap: float | None = None  # of both columns
-    key = 0
-    tokens: Tokens = (None, None)
 
-    def show(self, row: AttentionRow, tokens: Tokens) -> None:
-        """Show a row."""
-        self.row, self.tokens = row, tokens
-        self.dim(False)
-        self.redraw()
+def _line(name: str, figures: Sequence[str], room: int, role: Role) -> Line:
+    return ((" " + "  ".join([to_left(name, max(room, 0)), *figures]), role),)
 
-    def choose(self, key: int) -> None:
-        """Mark a key."""
-        self.key = key
-        self.redraw()
 
-    def heading(self, width: int) -> Line:
-        if self.row is None:
-            return ((self.glyphs.say("query"), "heading"),)
-        which = named(self.tokens[0], self.row.position)
-        if (computed := self._computed) and width < _NARROW_ROW:  # no room for it at the right
-            which = joined([str(self.row.position), setting_words(computed)], ", ")
-        return ((self.glyphs.say("query {named}", named=which), "heading"),)
+def _rules(names: Sequence[str], room: int, glyphs: Glyphs) -> str:
+    """Return rules with the same multiplier, as many as fit, and how many more there are."""
+    labels = [glyphs.say(SCALE_RULES[name].label if name in SCALE_RULES else name) for name in names]
 
-    @property
-    def _computed(self) -> Mapping[str, Value]:
-        """The number format and arithmetic of all columns."""
-        return {name: value for name, value in shared(self.row).items() if name != "softcap"} if self.row else {}
+    def said(rules: str, count: int) -> str:
+        more = len(labels) - count
+        return glyphs.say("{rules}, {count} more", rules=rules, count=more) if more else rules
 
-    def note(self) -> Line:
-        if self.row is None:
-            return ()
-        computed = self._computed
-        words = [setting_words(computed) if computed else message("{keys} keys", keys=self.row.visible)]
-        words += [] if self.softcap is None else [message("capped at {softcap:g}", softcap=self.softcap)]
-        return ((self.glyphs.say(joined(words, ", ")), "dim"),)
-
-    def _foot(self) -> Line:
-        """Return what stands below the row: its fault, or where it recovers."""
-        if self.disputed:
-            return ((self.glyphs.say("file: not as computed"), "alert"),)
-        if self.row is None:
-            return ()
-        failed = nan_words(self.row, self.room.width, self.glyphs)
-        return (
-            ((failed, "alert"),) if failed else ((threshold_words(self.row, self.room.width, self.glyphs), "text"),)
-        )
-
-    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        if self.row is None:
-            return ()
-        below = [fitted(self._foot(), width)]
-        return [*row_lines(self.row, self.key, self.tokens[1], width, height - len(below), self.glyphs), *below]
-
-    def on_click(self, event: events.Click) -> None:
-        if self.row is not None:
-            width, height = self.room
-            y = self.place_of(event).y
-            found = key_at(self.row, self.key, self.tokens[1], width, height - 1, y, self.glyphs)
-            if found is not None:
-                self._choose(found)
+    forms = (said(" = ".join(labels[:count]), count) for count in range(len(labels), 0, -1))
+    cut = middle_cut(labels[0], max(room - cells(said("", 1)), 0), glyphs.say("…"))
+    return next((form for form in forms if cells(form) <= room), said(cut, 1))

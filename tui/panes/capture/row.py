@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
+from textual import events
 
 from ....core.against import words
 from ....core.message import joined, message
@@ -15,8 +16,10 @@ from ...views.glyphs import Glyphs
 from ...views.lines import Line, Name, Span, fitted
 from ...views.numbers import short, signed
 from ...views.results.table import COLUMN_ROLES
+from ...widgets.lines import ChoosingLines, Content
 
 if TYPE_CHECKING:
+    from ....core.captures.capture import Tokens
     from ....core.diagnosis.results import AttentionRow, RowColumn
     from ....core.parameters import Value
 
@@ -47,6 +50,7 @@ def named(tokens: Sequence[str] | None, place: int) -> str:
     return f"{place} “{token(tokens, place)}”"
 
 
+_NARROW = 40  # cells of a row whose title says the format, instead of the token
 _VALUE = 6  # cells of a weight
 _FEWEST = 3  # keys that are shown before figures are left out
 _NAME = 8  # cells of the name of a key or figure, at least
@@ -178,16 +182,14 @@ def _keys(
     others = row.visible - len(shown)
     if others > 0 and room:
         rest = [
-            None if column.is_nan else max(_all(column) - sum(column.weights[places[k]] for k in shown), 0.0)
+            None
+            if column.is_nan
+            else max(sum(column.weights) + column.rest - sum(column.weights[places[k]] for k in shown), 0.0)
             for column in row.columns
         ]
         first = (set_cell_size(glyphs.say(" {others} more", others=others), name + 2), "dim")
         lines.append((first, *_bars(rest, each, roles, glyphs)))
     return lines
-
-
-def _all(column: RowColumn) -> float:
-    return sum(column.weights) + column.rest
 
 
 _SHOWN = 0.005  # of the weight, from which a key has a bar and a number
@@ -256,3 +258,67 @@ def _figures(row: AttentionRow, name: int, each: int, roles: Sequence[Name], gly
 def _sink_text(column: RowColumn) -> str:
     """Return the share of the sink."""
     return _NAN if column.is_nan else "—" if column.sink is None else f"{column.sink:.2f}"
+
+
+class AttentionBars(ChoosingLines):
+    """Shows one row of attention as bars, in the settings of A and B; a click chooses a key."""
+
+    HEADED = True
+    DEFAULT_CLASSES = "region"
+
+    row: Content[AttentionRow | None] = Content(None)
+    disputed: Content[bool] = Content(False)  # whether the evidence contradicts the file, whose scale is that of B
+    softcap: Content[float | None] = Content(None)  # of both columns
+    key: Content[int] = Content(0)  # the marked one
+    tokens: Tokens = (None, None)
+
+    def show(self, row: AttentionRow, tokens: Tokens) -> None:
+        """Show a row."""
+        self.row, self.tokens = row, tokens
+        self.dim(False)
+
+    def heading(self, width: int) -> Line:
+        if self.row is None:
+            return ((self.glyphs.say("query"), "heading"),)
+        which = named(self.tokens[0], self.row.position)
+        if (computed := self._computed) and width < _NARROW:  # no room for it at the right
+            which = joined([str(self.row.position), words(computed)], ", ")
+        return ((self.glyphs.say("query {named}", named=which), "heading"),)
+
+    @property
+    def _computed(self) -> Mapping[str, Value]:
+        """The number format and arithmetic of all columns."""
+        return {name: value for name, value in shared(self.row).items() if name != "softcap"} if self.row else {}
+
+    def note(self) -> Line:
+        if self.row is None:
+            return ()
+        computed = self._computed
+        facts = [words(computed) if computed else message("{keys} keys", keys=self.row.visible)]
+        facts += [] if self.softcap is None else [message("capped at {softcap:g}", softcap=self.softcap)]
+        return ((self.glyphs.say(joined(facts, ", ")), "dim"),)
+
+    def _foot(self) -> Line:
+        """Return what stands below the row: its fault, or where it recovers."""
+        if self.disputed:
+            return ((self.glyphs.say("file: not as computed"), "alert"),)
+        if self.row is None:
+            return ()
+        failed = nan_words(self.row, self.room.width, self.glyphs)
+        return (
+            ((failed, "alert"),) if failed else ((threshold_words(self.row, self.room.width, self.glyphs), "text"),)
+        )
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        if self.row is None:
+            return ()
+        below = [fitted(self._foot(), width)]
+        return [*row_lines(self.row, self.key, self.tokens[1], width, height - len(below), self.glyphs), *below]
+
+    def on_click(self, event: events.Click) -> None:
+        if self.row is not None:
+            width, height = self.room
+            y = self.place_of(event).y
+            found = key_at(self.row, self.key, self.tokens[1], width, height - 1, y, self.glyphs)
+            if found is not None:
+                self._choose(found)

@@ -12,7 +12,7 @@ from ....core.message import message
 from ...language.cells import cells
 from ...views.fields.entry import LONGEST_PATH, Draft, edited
 from ...views.lines import Line, Role, Span, ends, fitted
-from ...widgets.lines import LinesWidget
+from ...widgets.lines import Content, LinesWidget
 from ...widgets.typing import pasted_line
 
 Question: TypeAlias = Literal["find", "baseline"]
@@ -32,16 +32,15 @@ class VerdictLine(LinesWidget):
         super().__init__()
         self._answer = answer
 
-    forms: Sequence[str] = ()
-    role: Role = "text"
-    draft: Draft | None = None  # what is being typed
+    forms: Content[Sequence[str]] = Content(())
+    role: Content[Role] = Content("text")
+    draft: Content[Draft | None] = Content(None)  # what is being typed
     question: Question = "find"
-    objection = ""  # why the answer is refused
+    objection: Content[str] = Content("")  # why the answer is refused
 
     def show(self, *forms: str, role: Role = "text") -> None:
         """Show the first of these forms of a sentence that fits; the last one is cut if none does."""
         self.forms, self.role = forms, role
-        self.redraw()
 
     def ask(self, question: Question, text: str = "") -> None:
         """Ask a question; `text` is the answer to begin with."""
@@ -49,12 +48,6 @@ class VerdictLine(LinesWidget):
         self.can_focus = True
         self.focus()
         self.refresh(layout=True)  # a low screen has no place for it otherwise
-        self.redraw()
-
-    def refuse(self, reason: str) -> None:
-        """Say why the answer is refused."""
-        self.objection = reason
-        self.redraw()
 
     def close(self) -> None:
         """Show the sentence again."""
@@ -62,7 +55,6 @@ class VerdictLine(LinesWidget):
         self.action_leave()
         self.can_focus = False
         self.refresh(layout=True)
-        self.redraw()
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         if self.draft is None:
@@ -93,17 +85,14 @@ class VerdictLine(LinesWidget):
             self._answer(self.question, self.draft.text.strip())
         elif event.is_printable and event.character and len(self.draft.text) < LONGEST_PATH:
             self.draft, self.objection = self.draft.typed(event.character), ""
-            self.redraw()
         elif (changed := edited(self.draft, event.key)) is not None:
             self.draft, self.objection = changed, ""
-            self.redraw()
 
     def on_paste(self, event: events.Paste) -> None:
         event.stop()
         if self.draft is not None:
             pasted = self.draft.typed(pasted_line(event)[: LONGEST_PATH - len(self.draft.text)])
             self.draft, self.objection = pasted, ""
-            self.redraw()
 
     def focus_changed(self) -> None:
         if not self.has_focus and self.draft is not None:

@@ -28,7 +28,7 @@ from ...views.bars import Key
 from ...views.fields.panel import value_text
 from ...views.help import key_word
 from ...views.lines import Line
-from ...views.plots.entropy_curve import WIDTHS, Curve, curves_of
+from ...views.plots.lab_pictures import WIDTHS, Curve, curves_of
 from ...views.results.lab_page import LabPage, changed_settings, shows_curve
 from ...views.results.table import with_theory
 from ...widgets.parameter_panel import ParameterPanel
@@ -112,13 +112,8 @@ class LabPane(TwoParts, SteppingPane):
 
     # Where the parts stand
 
-    @property
-    def _shows_fields(self) -> bool:
-        """Whether the parameters stand beside the results."""
-        return self.whole or self.panel.has_focus
-
     def columns(self, size: Size) -> tuple[int, int]:
-        if size.width < self.SIDE_BY_SIDE or self._shows_fields:
+        if size.width < self.SIDE_BY_SIDE or self.whole or self.panel.has_focus:
             return super().columns(size)
         return 0, size.width
 
@@ -138,7 +133,8 @@ class LabPane(TwoParts, SteppingPane):
             self.host.expect_answer()
             self._show_page()
         if self.held:
-            self.call_after_refresh(self.host.engine.prefetch, Measure(self._next(p), self.results.shows_all))
+            again = p.with_value("d_k", self.last_step(p.d_k))
+            self.call_after_refresh(self.host.engine.prefetch, Measure(again, self.results.shows_all))
 
     def leave(self) -> None:
         """Withdraw the measurement: a long one would be finished before what another pane shows."""
@@ -192,14 +188,11 @@ class LabPane(TwoParts, SteppingPane):
         self.answer = answer
         (self._is_full.set if answer.full else self._is_full.clear)()
         measured, theory = answer.measurement, answer.theory
-        early = (
-            ""
-            if measured.complete
-            else message("After {draws} of {asked} draws: ", draws=measured.draws, asked=measured.asked)
-        )
-        self._early = early
+        self._early = ""
+        if not measured.complete:
+            self._early = message("After {draws} of {asked} draws: ", draws=measured.draws, asked=measured.asked)
         contents = with_theory(measured, theory, answer.full)
-        self.results.show(contents, early, theory.curves, self._earlier(answer))
+        self.results.show(contents, self._early, theory.curves, self._earlier(answer))
         self._show_page()
         if self._objection:
             self._show_stale(self._objection)
@@ -308,10 +301,6 @@ class LabPane(TwoParts, SteppingPane):
         fault = fault_of_settings(self.parameters)
         return fault and message("{reason}.", reason=fault)
 
-    def _next(self, p: Parameters) -> Parameters:
-        """Return the parameters after the last key if it is pressed again."""
-        return p.with_value("d_k", self.last_step(p.d_k))
-
     # Actions
 
     @property
@@ -375,7 +364,6 @@ class LabPane(TwoParts, SteppingPane):
         self.panel.cursor = name
         self.bring(self.panel)
         self.panel.focus()
-        self.panel.redraw()
 
     def show_item(self, item: str) -> None:
         self.results.first_view()
@@ -405,7 +393,7 @@ class LabPane(TwoParts, SteppingPane):
         self._show_page()
 
     def action_theory(self) -> None:
-        self.results.table.swap()
+        self.results.table.turn += 1
 
     def action_view(self) -> None:
         """Turn to the next view; on a narrow screen, the parameters are a view too."""
@@ -447,7 +435,6 @@ class LabPane(TwoParts, SteppingPane):
         view, self.results.table.turn, whole = state
         self._unfold(whole)
         self.results.turn(view)
-        self.results.table.redraw()
 
     def statuses(self) -> Sequence[Line]:
         """Return how many keys there are: d_k, which moves, stands in large digits."""

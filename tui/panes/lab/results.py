@@ -82,14 +82,11 @@ class LabResults(Results):
         """Whether the headline is on screen."""
         return self.shown == "both" or self.size.height >= _HEADED
 
-    def _has_room(self, size: Size) -> bool:
-        return size.width >= _BESIDE and size.height >= _HEADED
-
     def views(self, size: Size) -> Sequence[View]:
         return "both", "table", "histograms"
 
     def regions(self, size: Size) -> Iterable[tuple[Widget, Region]]:
-        if not (self._has_room(size) and self.shown_in(size) == "table"):
+        if size.width < _BESIDE or size.height < _HEADED or self.shown_in(size) != "table":
             return super().regions(size)
         left = size.width - _TABLE
         words = self.lines_of_words(_TABLE) if self.table.has_focus else 0  # the page has the sentence

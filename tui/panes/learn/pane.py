@@ -400,7 +400,7 @@ class LearnPane(TwoParts):
             self._ask_for_item()
         if found is not None and self.attempt.stage and is_right(self.item, self.attempt, found):
             self.done.add(self.item.id)
-        self.list.show(self.at, self.done, self.outcomes)
+        self.list.cursor, self.list.done, self.list.outcomes = self.at, self.done, self.outcomes
         self.page.show_item(self.at, self.attempt, found, self.outcomes)
         self._picture()
 

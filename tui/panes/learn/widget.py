@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len, set_cell_size
@@ -24,7 +25,7 @@ from ...views.results.cards import CURSOR, item_lines
 from ...views.results.claims import LEAST_HEIGHT, LEAST_WIDTH, overview_lines, verdict_word
 from ...views.results.table import with_theory
 from ...widgets.bars import Paragraph
-from ...widgets.lines import LinesWidget, ScrolledLines
+from ...widgets.lines import Content, LinesWidget, ScrolledLines
 from ...widgets.pictures import Histograms, SaturationGauge
 from ...widgets.placed import Stack
 from ...widgets.typing import pasted_line, typed_character
@@ -50,13 +51,14 @@ class ItemList(LinesWidget):
     HEADED, TITLE = True, message("learn")
     DEFAULT_CLASSES = "region"
 
+    cursor: Content[int] = Content(0)  # the index of an item
+    done: Content[Collection[str]] = Content(())  # the items that were answered
+    outcomes: Content[Mapping[str, Outcome]] = Content(MappingProxyType({}))  # of claims
+
     def __init__(self, go: Callable[[int], object]) -> None:
         """Call `go` with the index of an item to be selected."""
         super().__init__()
         self._go = go
-        self.cursor = 0
-        self.done: set[str] = set()
-        self.outcomes: Mapping[str, Outcome] = {}
 
     def note(self) -> Line:
         if ITEMS[self.cursor].kind == "claim":
@@ -64,11 +66,6 @@ class ItemList(LinesWidget):
             return ((self.glyphs.say("{tested} of {claims} claims tested", tested=tested, claims=claims), "dim"),)
         items = sum(item.stages > 0 for item in ITEMS)
         return ((self.glyphs.say("{done} of {items} done", done=len(self.done), items=items), "dim"),)
-
-    def show(self, cursor: int, done: set[str], outcomes: Mapping[str, Outcome]) -> None:
-        """Show the cursor at an item, marks at those that were answered, and the verdicts on claims."""
-        self.cursor, self.done, self.outcomes = cursor, done, outcomes
-        self.redraw()
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         first = self._first(height)
@@ -306,6 +303,6 @@ class ItemPage(Stack):
         p, theory = answer.parameters, answer.theory
         self.shown = p
         contents = with_theory(answer.measurement, theory)
-        self.gauge.show(contents)
-        self.histograms.show(contents.columns, theory.curves)
+        self.gauge.contents = contents
+        self.histograms.columns, self.histograms.curves = contents.columns, theory.curves
         self.words.show(message("The Lab at d_k {d_k}, {keys} keys", d_k=p.d_k, keys=p.n_keys))

@@ -221,14 +221,13 @@ class RulesPane(TypingPane):
             self._first_column,
             self.parameters.d_k,
         )
-        self.table.redraw()
         room, names = self.headline.room_for_words, dict.fromkeys((self.cursor, *_NAMED))
         sentences = rule_sentences([*names][: len(_NAMED)], self.saturation, room, self.glyphs)
         self.show_headline(sentences)
-        self.words.show(
-            self.cursor, self.rows.get(self.cursor), self.saturation.get(self.cursor), objection, self.parameters
-        )
-        self.mechanisms.show([*self.compared.values()], self._objection)
+        self.words.rule, self.words.row = self.cursor, self.rows.get(self.cursor)
+        self.words.saturation, self.words.objection = self.saturation.get(self.cursor), objection
+        self.words.parameters = self.parameters
+        self.mechanisms.rows, self.mechanisms.objection = [*self.compared.values()], self._objection
         self.mechanisms.dim(self._stale and self.view == "mechanisms")
 
     def _arrange(self) -> None:

@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING
 
 from textual import events
 
-from ....core.lab.results import RULES, Order, RuleRow
-from ....core.parameters import Parameters
-from ...views.lines import Line, fitted, shortened, wrapped
+from ....core.lab.results import MEASURED, RULES, Order, RuleRow
+from ....core.message import joined, message
+from ....core.parameters import FIELD, Parameters
+from ....core.scales import scale_rule
+from ....core.statistics.catalogue import STATISTIC
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Span, fitted, shortened, wrapped
+from ...views.numbers import error, short
 from ...views.results.mechanisms import mechanism_lines
 from ...views.results.rules import (
     HEAD,
@@ -20,13 +25,90 @@ from ...views.results.rules import (
     rule_at,
     table_lines,
     title_line,
+    words_of,
 )
-from ...widgets.lines import ChoosingLines, LinesWidget, ScrolledLines
-from .rule_text import rule_text, rule_title
+from ...widgets.lines import ChoosingLines, Content, LinesWidget, ScrolledLines
 
 if TYPE_CHECKING:
     from ....core.lab.results import MechanismRow as MechanismRow
     from ....core.theory.prediction import Saturation
+
+
+_USUAL = Parameters()
+
+
+def rule_text(
+    name: str,
+    row: RuleRow | None,
+    saturation: Saturation | None,
+    width: int,
+    glyphs: Glyphs,
+    objection: str = "",
+    figures: bool = True,
+) -> list[Line]:
+    """Return a rule's users, note and source, and with `figures` where it saturates and what was measured.
+
+    `objection` is an error to show; by default, why the rule has no multiplier.
+    """
+    rule = scale_rule(name)
+    lines: list[Line] = []
+    if row is not None and row.fault and not objection:
+        objection = message("{reason}.", reason=row.fault)
+    lines += wrapped(glyphs.say(objection), width, "alert")
+    about = message("Used by {used_by}.", used_by=rule.used_by)
+    if rule.note:
+        about = joined([about, message("{note}.", note=rule.note)])
+    lines += wrapped(glyphs.say(about), width)
+    lines += wrapped(glyphs.say("Source: {source}.", source=rule.source), width, "dim")
+    if figures and row is not None and row.measured:
+        where = [_saturates(saturation)] if saturation else []
+        lines += wrapped(glyphs.say(joined([*where, _measured(row, glyphs)])), width, "dim")
+    return lines
+
+
+def _saturates(saturation: Saturation) -> str:
+    """Return the sentence on where softmax saturates."""
+    where = saturation.words()[0]
+    return (
+        message("Softmax is {where}.", where=where)
+        if saturation.saturated_at
+        else message("Softmax {where}.", where=where)
+    )
+
+
+def rule_title(name: str, glyphs: Glyphs, parameters: Parameters = _USUAL) -> Line:
+    """Return a rule's formula, its name, and the parameters that it depends on."""
+    rule = scale_rule(name)
+    title: list[Span] = [(glyphs.say(rule.formula), "heading"), (f"  {name}", "dim")]
+    if rule.needs:
+        labels = joined(
+            [
+                message(
+                    "{parameter} {value}", parameter=each.label, value=each.format(getattr(parameters, each.name))
+                )
+                for each in map(FIELD.__getitem__, rule.needs)
+            ],
+            ", ",
+        )
+        title.append((glyphs.say(" · depends on {labels}", labels=labels), "dim"))
+    return tuple(title)
+
+
+def _measured(row: RuleRow, glyphs: Glyphs) -> str:
+    """Return every value with its standard error."""
+    parts: list[str] = []
+    for column in MEASURED:
+        estimate, percent = row.estimate(column), STATISTIC[column].unit == "share"
+        if estimate.value is None:
+            continue
+        if percent and not estimate.value:
+            parts.append(joined([words_of(column), message("none")]))
+            continue
+        factor, unit = (100, " %") if percent else (1, "")
+        sign = "± ≥" if estimate.is_rough else "±"
+        spread = "" if not estimate.stderr else f" {sign} {error(factor * estimate.stderr, glyphs).strip()}"
+        parts.append(joined([words_of(column), f"{short(factor * estimate.value, glyphs)}{spread}{unit}"]))
+    return message("{figures}.", figures=joined(parts, " · "))
 
 
 class RuleTable(ChoosingLines):
@@ -42,7 +124,7 @@ class RuleTable(ChoosingLines):
         super().__init__(choose)
         self._sort = sort
 
-    shown = RuleTableContents(RULES, {}, {}, Order(), "")
+    shown: Content[RuleTableContents] = Content(RuleTableContents(RULES, {}, {}, Order(), ""))
     top = 0  # index of the first line shown
 
     def next_columns(self) -> int:
@@ -75,19 +157,11 @@ class RuleText(LinesWidget):
     HEADED = True
     DEFAULT_CLASSES = "region"
 
-    rule = RULES[0]
-    row: RuleRow | None = None
-    saturation: Saturation | None = None
-    objection = ""  # an error
-    parameters = Parameters()
-
-    def show(
-        self, rule: str, row: RuleRow | None, saturation: Saturation | None, objection: str, parameters: Parameters
-    ) -> None:
-        """Show a rule, with its measured row and where softmax saturates."""
-        self.rule, self.row, self.saturation, self.objection = rule, row, saturation, objection
-        self.parameters = parameters
-        self.redraw()
+    rule: Content[str] = Content(RULES[0])
+    row: Content[RuleRow | None] = Content(None)  # what was measured
+    saturation: Content[Saturation | None] = Content(None)
+    objection: Content[str] = Content("")  # an error
+    parameters: Content[Parameters] = Content(Parameters())
 
     def heading(self, width: int) -> Line:
         return rule_title(self.rule, self.glyphs, self.parameters)
@@ -107,13 +181,8 @@ class MechanismText(ScrolledLines):
     TITLE = "mechanisms over d_k, each with its usual scale rule"
     DEFAULT_CLASSES = "region"
 
-    rows: Sequence[MechanismRow] = ()
-    objection = ""  # why rows are missing
-
-    def show(self, rows: Sequence[MechanismRow], objection: str = "") -> None:
-        """Show the rows measured so far."""
-        self.rows, self.objection = rows, objection
-        self.redraw()
+    rows: Content[Sequence[MechanismRow]] = Content(())  # measured so far
+    objection: Content[str] = Content("")  # why rows are missing
 
     def write(self, width: int, height: int) -> Sequence[Line]:
         lines = wrapped(self.glyphs.say(self.objection), width - 2, "alert")

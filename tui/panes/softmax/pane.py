@@ -283,7 +283,6 @@ class SoftmaxPane(SteppingPane):
     def action_view(self) -> None:
         """Show every step, or the page."""
         self.text.steps = not self.text.steps
-        self.text.redraw()
 
     def action_read(self, lines: int) -> None:
         self.text.scroll_by(lines)

@@ -15,7 +15,7 @@ from ...views.plots.axes import Axis, tick_labels
 from ...views.results.softmax import LEFT, ScoreEntry, row_of, score_names, step_lines, word_lines
 from ...views.results.softmax_page import FIRST, NARROWEST, page_height, page_lines
 from ...views.results.table import COLUMN_ROLES
-from ...widgets.lines import ScrolledLines
+from ...widgets.lines import Content, ScrolledLines
 
 _HIGHEST = 4  # lines of a chart
 _AROUND = 4  # lines that are not charts: a blank one, the title, the axis and its labels
@@ -112,7 +112,7 @@ class SoftmaxText(ScrolledLines):
     undimmed = ("alert", "accent")  # the typed text and the reason why it is refused
     worked: SoftmaxSteps | None = None
     editing = ScoreEntry(0)
-    steps = False  # whether every step is shown, instead of the page
+    steps: Content[bool] = Content(False)  # whether every step is shown, instead of the page
     _follows = False  # whether to scroll to the selected score
     _words: Sequence[Line] = ()  # the explanation, if it scrolls with the steps
 

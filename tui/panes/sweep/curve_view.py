@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rich.cells import set_cell_size
+from textual import events
 
 from ....core.against import settings
 from ....core.message import joined, message
@@ -15,17 +16,18 @@ from ....core.models import landmarks
 from ....core.parameters import FIELD, ROUNDED, Parameters, choice_word
 from ....core.questions.sweep import SweptPoint
 from ....core.scales import scale_rule
-from ....core.statistics.catalogue import Statistic
+from ....core.statistics.catalogue import STATISTIC, Statistic
 from ....core.statistics.measurement import setting_names
 from ....core.theory.prediction import crossings, is_saturated, status_given
 from ...compute.measure import Predict
 from ...language.cells import cells, joining, to_left
 from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, Span, fitted, line_width
+from ...views.lines import EDGES, Line, Role, Span, fitted, line_width
 from ...views.numbers import VALUE
 from ...views.plots.axes import Axis, axis_over
-from ...views.plots.plot import Mark, Plot, Point, Series
+from ...views.plots.plot import Drawing, Mark, Plot, Point, Series, draw, with_cursor
 from ...views.results.table import COLUMN_ROLES, TableContents, column_title, is_far, measured_text, theory_text
+from ...widgets.lines import ChoosingLines, Content
 
 if TYPE_CHECKING:
     from ....core.theory.prediction import PredictedColumn
@@ -308,3 +310,76 @@ def _state(here: TableContents, index: int, room: int, glyphs: Glyphs) -> list[S
     forms = [place if place.startswith(word) else joined([word, place], "; ") for place in places]
     fitting = (form for form in map(glyphs.say, (*forms, word)) if cells(form) <= room)
     return [(next(fitting, ""), "dim")]
+
+
+Reading: TypeAlias = tuple[Parameters, TableContents | None]  # the result at the cursor
+_LEAST = 6  # lines of the plot that values of other rules at the cursor leave
+
+
+class SweepPlot(ChoosingLines):
+    """Shows a statistic over d_k or keys; a click chooses a value of what is swept."""
+
+    HEADED, LEADS = True, True
+    DEFAULT_CLASSES = "region"
+
+    swept: Content[SweepCurve] = Content(SweepCurve(Parameters()))
+    statistic: Content[Statistic] = Content(STATISTIC["entropy"])
+    others: Content[Sequence[Other]] = Content(())  # curves beside A and B
+    cursor: Content[int] = Content(64)  # a value of what is swept
+    headed = False  # whether a headline above shows the values of A and B at the cursor
+    reading: Content[Reading] = Content((Parameters(), None))
+    other_axis: Content[frozenset[str]] = Content(frozenset())  # statistics whose axis is not their default
+
+    _drawing: Drawing | None = None
+    _drawn: object = None  # what `_drawing` depends on
+
+    @property
+    def logarithmic(self) -> bool:
+        """Whether the axis of the statistic is logarithmic."""
+        return (self.statistic.name in LOGARITHMIC) != (self.statistic.name in self.other_axis)
+
+    def heading(self, width: int) -> Line:
+        return title_line(self.statistic, self.logarithmic, self.glyphs, self.swept.over)
+
+    def note(self) -> Line:
+        title, room = self.heading(0), self.outer_size.width - EDGES - 3
+        return facts_line(self.swept, room - line_width(title), self.glyphs)
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        (p, here), glyphs = self.reading, self.glyphs
+        lines = reading_lines(p, here, self.statistic, width, glyphs, self.swept.over, self.others)
+        lines = lines[2 if self.headed else 0 :][: self._above(height)]
+        drawing = self._draw(width, height - len(lines))
+        if drawing is None:
+            return lines
+        readings = [(here, index) for index in range(2)] + [(other.here, 1) for other in self.others]
+        extra: list[tuple[Series, Point]] = []
+        for series, (found, index) in zip(drawing.at.plot.series, readings, strict=True):
+            point = points_of(found, self.cursor, self.statistic)[index] if found else None
+            if point is not None and getattr(p, self.swept.over) == self.cursor:
+                extra.append((series, point))
+        return [*lines, *with_cursor(drawing, self.cursor, extra, glyphs)]
+
+    def _above(self, height: int) -> int:
+        """Return how many lines above the plot show values at the cursor: A's and B's, and those that fit."""
+        least = 0 if self.headed else 2
+        return max(min(least + len(self.others), height - _LEAST), least)
+
+    def _draw(self, width: int, height: int) -> Drawing | None:
+        """Return the plot without the cursor, so that moving the cursor does not draw it again."""
+        every = [self.swept, *(other.swept for other in self.others)]
+        data = [(swept, swept.exact, len(swept.points)) for swept in every]
+        wanted = data, self.statistic, self.logarithmic, width, height
+        if wanted != self._drawn:
+            self._drawn, glyphs = wanted, self.glyphs
+            shown = height > 0
+            plot = sweep_plot(self.swept, self.statistic, self.logarithmic, glyphs, self.others) if shown else None
+            self._drawing = draw(plot, width, height, glyphs) if plot else None
+        return self._drawing
+
+    async def on_click(self, event: events.Click) -> None:
+        place = self.place_of(event)
+        if place.y < 0:  # on the name of the statistic
+            await self.app.run_action("find", self.parent)  # pyright: ignore[reportUnknownMemberType]
+        elif self._drawing is not None and place.y >= self._above(self.size.height):
+            self._choose(round(self._drawing.at.x_of(place.x)))

@@ -8,19 +8,24 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
+from textual import events
+
 from ....core.against import fault_of_settings
 from ....core.message import message
 from ....core.parameters import FIELD, Parameters
 from ....core.questions.sweep import SweepQuestion, SweptPoint
-from ....core.statistics.catalogue import Statistic
+from ....core.statistics.catalogue import STATISTIC, Statistic
 from ....core.statistics.measurement import setting_names
 from ....core.theory.prediction import crossings, is_saturated
 from ...compute.measure import Place
 from ...language.cells import cells as cells_of
+from ...language.cells import joining
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Span, fitted, merged, middle_cut
 from ...views.numbers import short
 from ...views.results.table import COLUMN_ROLES
+from ...widgets.lines import ChoosingLines, Content
+from .curve_view import Reading, reading_lines, unit_words
 
 if TYPE_CHECKING:
     from ....core.statistics.measurement import Column
@@ -309,3 +314,44 @@ def _legend(mapped: MapResults, statistic: Statistic, levels: _Levels | None, gl
 def _nearest(value: int, among: Sequence[int]) -> int:
     """Return the number nearest to a value on a logarithmic axis."""
     return min(among, key=lambda each: abs(math.log(each / value)))
+
+
+_ABOVE = 2  # lines above the panels: the values at the cursor
+_BELOW = 2  # lines of the legend
+
+
+class SweepMap(ChoosingLines):
+    """Shows a statistic over d_k and the number of keys; a click chooses a place."""
+
+    HEADED, LEADS = True, True
+    DEFAULT_CLASSES = "region"
+
+    headed = False  # whether a headline above shows the values at the place
+    mapped: Content[MapResults] = Content(MapResults(Parameters()))
+    statistic: Content[Statistic] = Content(STATISTIC["entropy"])
+    logarithmic: Content[bool] = Content(False)
+    reading: Content[Reading] = Content((Parameters(), None))
+
+    def heading(self, width: int) -> Line:
+        unit = unit_words(self.statistic)
+        scale = message(", log scale") if self.logarithmic else ""
+        words = message(" over d_k (across) and keys (up){unit}{scale}", unit=unit, scale=scale)
+        label = self.glyphs.say(self.statistic.label)
+        return (label, "heading"), (joining(label, self.glyphs.say(words)), "dim")
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        glyphs = self.glyphs
+        lines = [] if self.headed else reading_lines(*self.reading, self.statistic, width, glyphs)
+        cursor = self.reading[0].d_k, self.reading[0].n_keys
+        room = height - len(lines)
+        if room < _BELOW + 3:
+            return lines
+        return [*lines, *map_lines(self.mapped, self.statistic, self.logarithmic, cursor, width, room, glyphs)]
+
+    def on_click(self, event: events.Click) -> None:
+        clicked = self.place_of(event)
+        above = 0 if self.headed else _ABOVE
+        at = layout(self.size.width, self.size.height - above - _BELOW)
+        place = at.place_at(clicked.x, clicked.y - above)
+        if place is not None:
+            self._choose(place)

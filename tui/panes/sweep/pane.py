@@ -23,10 +23,10 @@ from ...widgets.bars import Paragraph
 from ..lists import choose_of, choose_rules, choose_statistic
 from ..pane import Host
 from ..stepping import TypingPane, stepping_keys
-from .curve_view import MOST_OTHERS, contents_of, reading_lines
+from .curve_view import MOST_OTHERS, SweepPlot, contents_of, reading_lines
 from .parts import CurvePart, MapPart
 from .requests import GRIDS, GridRange, at_any
-from .widget import SweepPlot, WidthTable
+from .width_table import WidthTable
 
 if TYPE_CHECKING:
     from ....core.tables.lab import SweepResult
@@ -153,11 +153,9 @@ class SweepPane(TypingPane):
         if at_cursor or (not known and at_any(over, answer.parameters) == at_any(over, self.parameters)):
             measured = answer.measurement
             self.plot.reading = answer.parameters, with_theory(answer.measurement, answer.theory)
-            self._partial = (
-                ""
-                if measured.complete
-                else message("After {draws} of {asked} draws.", draws=measured.draws, asked=measured.asked)
-            )
+            self._partial = ""
+            if not measured.complete:
+                self._partial = message("After {draws} of {asked} draws.", draws=measured.draws, asked=measured.asked)
 
     def _is_wanted(self, request: Request) -> bool:
         """Return whether a request is for what the pane shows."""
@@ -204,7 +202,9 @@ class SweepPane(TypingPane):
         self.plot.others = self.curves.others
         self.plot.cursor = self.table.cursor = int(getattr(self.parameters, self.curves.swept.over))
         self.table.statistic = self.plot.statistic
-        self.map.widget.show(self.map.mapped, self.plot.statistic, self.plot.logarithmic, self.plot.reading)
+        shown = self.map.widget
+        shown.mapped, shown.reading = self.map.mapped, self.plot.reading
+        shown.statistic, shown.logarithmic = self.plot.statistic, self.plot.logarithmic
         readings = reading_lines(
             *self.plot.reading, self.plot.statistic, self.headline.room_for_words, self.glyphs, None
         )
@@ -214,7 +214,6 @@ class SweepPane(TypingPane):
         else:
             self.words.show(self.glyphs.say(self._meaning()))
         for widget in (self.plot, self.table, self.map.widget):
-            widget.redraw()
             widget.dim(self._stale)
 
     def _meaning(self) -> str:

@@ -20,9 +20,8 @@ from ...compute.measure import ExactCells, Place, Predict
 from ...views.results.table import TableContents, with_theory
 from ..pane import Pane
 from .curve_view import MOST_OTHERS, Other, SweepCurve, contents_of, others
-from .map_view import D_KS, N_KEYS, MapResults
+from .map_view import D_KS, N_KEYS, MapResults, SweepMap
 from .requests import GRIDS, GridRange, MeasureOthers, at_any
-from .widget import SweepMap
 
 if TYPE_CHECKING:
     from ....core.tables.lab import SweepResult

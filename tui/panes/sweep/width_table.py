@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from textual import events
+
 from ....core.message import message
-from ....core.parameters import FIELD
-from ....core.statistics.catalogue import Statistic
+from ....core.parameters import FIELD, Parameters
+from ....core.statistics.catalogue import STATISTIC, Statistic
 from ....core.statistics.measurement import HistogramName, setting_names
 from ...language.cells import cells, to_left, to_right
 from ...views.glyphs import Glyphs
@@ -16,6 +18,7 @@ from ...views.numbers import VALUE, short
 from ...views.plots.axes import nice_range
 from ...views.plots.histograms import TITLES, axis_span, sparkline
 from ...views.results.table import CELL, COLUMN_ROLES, THEORY, measured_text, theory_text
+from ...widgets.lines import ChoosingLines, Content
 from .curve_view import SweepCurve, contents_of
 from .requests import landmarks_of, models_at
 
@@ -150,3 +153,30 @@ def _span(swept: SweepCurve, places: Sequence[int], name: HistogramName, glyphs:
         return 0.0, 1.0
     axis = axis_span(histograms, name, glyphs)
     return axis.low, axis.high
+
+
+class WidthTable(ChoosingLines):
+    """Shows a row for each landmark, which a click chooses."""
+
+    DEFAULT_CLASSES = "region"
+
+    swept: Content[SweepCurve] = Content(SweepCurve(Parameters()))
+    statistic: Content[Statistic] = Content(STATISTIC["entropy"])
+    cursor: Content[int] = Content(64)
+
+    def heading(self, width: int) -> Line:
+        words = message("widths of real models") if self.swept.over == "d_k" else message("numbers of keys")
+        return ((self.glyphs.say(words), "heading"),)
+
+    def note(self) -> Line:
+        words = axis_words(self.swept, self.statistic, self.room.width, self.glyphs)
+        return ((self.glyphs.say(words), "dim"),) if words else ()
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        return landmark_lines(self.swept, self.statistic, self.cursor, width, height, self.glyphs)
+
+    def on_click(self, event: events.Click) -> None:
+        rows = rows_in(landmarks_of(self.swept.over, self.swept.values), self.cursor, self.size.height)
+        y = self.place_of(event).y
+        if 0 < y <= len(rows):
+            self._choose(rows[y - 1])

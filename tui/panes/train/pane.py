@@ -20,15 +20,14 @@ from ....core.questions.train import RunRace
 from ....core.training.settings import Race
 from ....core.training.snapshot import QUANTITIES, Quantity, RaceSnapshot
 from ...views.bars import Key, progress_status
-from ...views.headline import LOW
 from ...views.lines import Line
+from ...views.page import LOW
 from ...widgets.typing import typing
 from ..fields import FieldsPane
 from ..lists import choose_of, choose_rules
 from ..pane import Host
 from ..stepping import BLANK, HEADED
-from .view import MOST_RULES
-from .widget import START, RaceCurves, RaceHeadline, RaceSettings
+from .widget import MOST_RULES, START, RaceCurves, RaceHeadline, RaceSettings
 
 _CACHED = 12  # races whose curves are kept, so that undo shows them at once
 UndoState: TypeAlias = tuple[Race, str, str, frozenset[str]]
@@ -98,7 +97,6 @@ class TrainPane(FieldsPane):
             self.bring(self.curves)
             return
         self.curves.numbers = not self.curves.numbers
-        self.curves.redraw()
 
     # Results
 
@@ -108,7 +106,6 @@ class TrainPane(FieldsPane):
 
     def show(self) -> None:
         """Show the race, and run it unless its curves are known."""
-        self.settings.redraw()
         objection = self.settings.objection
         if objection:
             self.host.engine.withdraw(RunRace)
@@ -120,15 +117,14 @@ class TrainPane(FieldsPane):
         else:
             self.curves.waiting = message("Training.")
             self.ask(RunRace(self.race))
-        self._redraw()
+        self._show_headline()
         self.host.show_status()
 
-    def _redraw(self) -> None:
+    def _show_headline(self) -> None:
         """Show the race of the curves in the headline, too; before the first, the one that is to be run."""
         shown = self.headline.shown = self.curves.shown
+        self.headline.number = str((shown.race if shown else self.race).d_k)
         self.headline.dim(self.curves.dimmed)
-        self.headline.show("d_k", str((shown.race if shown else self.race).d_k), ())
-        self.curves.redraw()
 
     @property
     def _is_shown(self) -> bool:
@@ -142,7 +138,7 @@ class TrainPane(FieldsPane):
             while len(self._known) > _CACHED:
                 del self._known[next(iter(self._known))]
         self.show_progress(None if shown.complete else shown.done / shown.race.steps)
-        self._redraw()
+        self._show_headline()
 
     def show_answer(self, request: Request, answer: object) -> None:
         match answer:
@@ -150,11 +146,11 @@ class TrainPane(FieldsPane):
                 self._take(answer)
             case Progress() if not self._is_shown:
                 self.curves.dim(True)
-                self._redraw()
+                self._show_headline()
             case Failed(reason):
                 self.curves.dim(True)
                 self.curves.waiting = message("{reason}.", reason=reason)
-                self._redraw()
+                self._show_headline()
             case _:
                 pass
 
@@ -238,11 +234,9 @@ class TrainPane(FieldsPane):
 
     def _show_quantity(self, quantity: Quantity) -> None:
         self.curves.quantity = quantity
-        self.curves.redraw()
 
     def action_axis(self) -> None:
         self.curves.other_axis ^= {self.curves.quantity.name}
-        self.curves.redraw()
 
     def action_again(self) -> None:
         """Train with seeds that follow those on screen."""

@@ -177,7 +177,7 @@ class WatchPane(TwoParts):
                     for note in notes[-1:]:
                         self.host.say(message("{note}.", note=note))
                 if waiting and self.shown is None:
-                    self._wait(message("Waiting: {waiting}.", waiting=waiting))
+                    self.page.waiting = message("Waiting: {waiting}.", waiting=waiting)
                 if shown is not None and isinstance(request, LookAtRun):
                     wanted = self.at, self.baseline
                     if (request.at, request.baseline) == wanted:
@@ -190,10 +190,6 @@ class WatchPane(TwoParts):
 
     def _worst(self, shown: RunSnapshot) -> tuple[int, int]:
         return (shown.ranked[0].layer, shown.ranked[0].head) if shown.ranked else (0, 0)
-
-    def _wait(self, text: str) -> None:
-        self.page.waiting = text
-        self.page.redraw()
 
     def _show(self, shown: RunSnapshot) -> None:
         if self.shown is None:
@@ -238,7 +234,6 @@ class WatchPane(TwoParts):
             head = min(head, self.shown.heads[layer] - 1)
         for part in (self.page, self.map, self.ranking):
             part.cursor = (layer, head)
-            part.redraw()
 
     def action_move(self, down: int, right: int) -> None:
         if self.shown is None:
@@ -258,9 +253,8 @@ class WatchPane(TwoParts):
         if self.shown is None:
             return
         steps = self.shown.steps
-        place = min(
-            max((steps.index(self.shown.step) if self.shown.step in steps else 0) + direction, 0), len(steps) - 1
-        )
+        at = steps.index(self.shown.step) if self.shown.step in steps else 0
+        place = min(max(at + direction, 0), len(steps) - 1)
         self.at = None if place == len(steps) - 1 else steps[place]
         self._look()
 
@@ -319,4 +313,3 @@ class WatchPane(TwoParts):
     def _show_statistic(self, name: str) -> None:
         self.map.statistic = name
         self.map.refresh(layout=True)
-        self.map.redraw()

@@ -22,7 +22,7 @@ from ...views.results.watching import (
     step_line,
     summary,
 )
-from ...widgets.lines import ChoosingLines
+from ...widgets.lines import ChoosingLines, Content
 
 if TYPE_CHECKING:
     from ....core.watching.snapshot import RunSnapshot
@@ -69,14 +69,14 @@ _LOW = 14  # lines below which little is said over the list
 class HeadsWidget(ChoosingLines):
     """Shows heads of a run, of which a click chooses one, by its layer and its number."""
 
-    shown: RunSnapshot | None = None
-    cursor: tuple[int, int] = (0, 0)
+    shown: Content[RunSnapshot | None] = Content(None)
+    cursor: Content[tuple[int, int]] = Content((0, 0))
 
 
 class RunPage(HeadsWidget):
     """Shows the largest logit, and every head over the steps; before there is a step, how to make one."""
 
-    waiting = ""
+    waiting: Content[str] = Content("")
     is_sample = False  # whether the run is the one shipped with the program
 
     def _about(self, lines: int) -> list[Line]:
@@ -108,7 +108,7 @@ class RunMap(HeadsWidget):
     DEFAULT_CLASSES = "region"
     LEADS = True
 
-    statistic = LOGITS
+    statistic: Content[str] = Content(LOGITS)
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         shown = self.shown

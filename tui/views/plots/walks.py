@@ -11,7 +11,7 @@ from ....core.message import message
 from ..glyphs import Glyphs
 from ..lines import Line, Role, fitted, merged
 from ..numbers import signed
-from ..section import PictureColumns, picture_line
+from ..page import PictureColumns, picture_line
 from .axes import Axis
 from .plot import Cells, Frame, Plot, Series, cell_at, draw_curves
 

@@ -15,7 +15,7 @@ from ....core.tables.table import Statement, TextGrid
 from ..glyphs import Glyphs
 from ..grid import table_lines
 from ..lines import Line, wrapped
-from .faults import statement_lines
+from .diagnosis import statement_lines
 
 if TYPE_CHECKING:
     from ....core.diagnosis.comparing.results import Comparison, HeadComparison

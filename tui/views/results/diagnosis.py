@@ -10,12 +10,42 @@ from ....core.message import message
 from ....core.tables.diagnosis import fault_statements
 from ...language.cells import cells, to_left, to_right
 from ..glyphs import Glyphs
-from ..lines import Line, Role, Span
+from ..lines import Line, Role, Span, wrapped
 from ..plots.dots import axis_labels, dot_line, multiplier_axis
-from .faults import statement_lines
 
 if TYPE_CHECKING:
     from ....core.diagnosis.groups import HeadVerdict
+    from ....core.tables.table import Statement
+
+
+_LABEL = 15  # cells of the longest label, with a space before and after it
+_IS = 15  # cells for what it is, before what it should be
+
+
+def statement_lines(statements: Iterable[Statement], glyphs: Glyphs, width: int) -> list[Line]:
+    """Return each statement as a label, what stands beside it, and more lines below that; and a blank line."""
+    return [line for each in statements for line in _block(each, glyphs, width)]
+
+
+def _block(statement: Statement, glyphs: Glyphs, width: int) -> list[Line]:
+    word = f" {glyphs.say(statement.label)} "
+    role: Role = statement.tone if statement.tone in ("right", "wrong") else "heading"
+    numbers = ""
+    if statement.used:
+        numbers = f"{to_left(glyphs.say(statement.used), _IS)}  {glyphs.say(statement.expected)}"
+    indent = max(_LABEL, cells(word) + 1)
+    lines: list[Line] = []
+    for number, text in enumerate((statement.where, numbers, *statement.sentences)):
+        room, shade = max(width - indent, 20), "text" if number else "heading"
+        said = glyphs.say(text)
+        fits: list[Line] = [((said, shade),)] if said and cells(said) <= room else []
+        for line in fits or wrapped(said, room, shade):
+            first: tuple[Span, ...] = ((" " * indent, "text"),)
+            if not lines:
+                first = ((word, role), (" " * (indent - cells(word)), "text"))
+            lines.append((*first, *line))
+    return [*lines, ()]
+
 
 _GAP = "  "
 _AXIS = (16, 60)  # cells of the axis, the least and the most
@@ -33,14 +63,10 @@ def diagnosis_lines(heads: Sequence[HeadVerdict], glyphs: Glyphs, width: int) ->
     return [*lines, *statement_lines(told, glyphs, width)]
 
 
-def _order(row: FaultGroup) -> tuple[int, int]:
-    layer, head = row.heads[0]
-    return layer.position, head
-
-
 def verdict_rows(found: Sequence[FaultGroup]) -> list[FaultGroup]:
     """Return layers that agree, in order: of each group, those that follow each other and have the same heads."""
-    return sorted((run for group in found if group.heads for run in group.runs), key=_order)
+    runs = (run for group in found if group.heads for run in group.runs)
+    return sorted(runs, key=lambda run: (run.heads[0][0].position, run.heads[0][1]))
 
 
 def multiplier_lines(

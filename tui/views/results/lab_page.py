@@ -12,18 +12,31 @@ from ....core.statistics.measurement import NOTHING, Column, column_names
 from ...language.cells import cells, to_left, to_right
 from ..fields.panel import value_text
 from ..glyphs import Glyphs
-from ..headline import LOW, TALL, headline_lines, words_at
 from ..lines import Line, Role, Span, fitted, shortened, wrapped
-from ..plots.entropy_curve import NOTE as ENTROPY_NOTE
-from ..plots.entropy_curve import TITLE as ENTROPY
-from ..plots.entropy_curve import Curve, entropy_lines
-from ..plots.logits import TITLE as LOGITS
-from ..plots.logits import axis_note, logit_lines
-from ..plots.share import share_bar
-from ..section import PictureColumns, picture_columns, picture_line, section_line
-from .lab_sentence import lab_sentence
-from .saturation import TITLE as SATURATION
-from .saturation import gauge_lines, gauge_note
+from ..page import (
+    LOW,
+    TALL,
+    PictureColumns,
+    headline_lines,
+    picture_columns,
+    picture_line,
+    section_line,
+    words_at,
+)
+from ..plots.lab_pictures import (
+    ENTROPY,
+    ENTROPY_NOTE,
+    LOGITS,
+    SATURATION,
+    Curve,
+    axis_note,
+    entropy_lines,
+    gauge_lines,
+    gauge_note,
+    logit_lines,
+    share_bar,
+)
+from .sentence import lab_sentence
 from .table import COLUMN_ROLES, TableContents
 
 ROW = "a row of attention"

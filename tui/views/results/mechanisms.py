@@ -36,7 +36,8 @@ def mechanism_lines(rows: Sequence[MechanismRow], width: int, glyphs: Glyphs) ->
     for name in _SHOWN:
         label, factor = STATISTIC[name].label, 100 if STATISTIC[name].unit == "share" else 1
         title = label if factor == 1 else joined([label, "%"], ", ")
-        lines += _block(title, rows, d_ks, lambda row, n=name, f=factor: _times(row.measured[n].value, f), glyphs)
+        values = {id(row): (value := row.measured[name].value) and factor * value for row in rows}
+        lines += _block(title, rows, d_ks, lambda row, values=values: values[id(row)], glyphs)
     scores = [row for row in rows if (row.mechanism, row.rule) != ("dot_product", "sqrt_d_k")]  # the unscaled one's
     lines += _block(message("largest |score|"), scores, d_ks, lambda row: row.largest, glyphs, scaled=False)
     bounded = [row for row in rows if row.bound is not None]
@@ -89,10 +90,6 @@ def _texts(values: Sequence[float | None], glyphs: Glyphs) -> Sequence[str]:
         return ()
     texts = on_the_point(values, 3, glyphs)
     return texts if len(texts[0]) < _CELL else [short(value, glyphs) for value in values]
-
-
-def _times(value: float | None, factor: int) -> float | None:
-    return None if value is None else factor * value
 
 
 def _block(

@@ -14,9 +14,8 @@ from ....core.message import counted, joined, message
 from ....core.tables.formats import digits
 from ...language.cells import cells, to_left
 from ..glyphs import Glyphs
-from ..headline import large
 from ..lines import Line, Role, Span, ends, fitted, line_width, window, wrapped
-from ..section import section_line
+from ..page import large, section_line
 from .comparison import LEGEND, difference_lines, stage_lines
 from .diagnosis import multiplier_lines, verdict_rows
 
@@ -120,7 +119,9 @@ def _add_judged(
     effect = _effect(page, width, glyphs)
     left = height - len(lines)
     if effect and left >= len(effect) + 2:
-        title, note = message("what it does to a row"), _head_words(page)
+        layer, head = page.layers[page.cursor[0]], page.cursor[1]
+        title = message("what it does to a row")
+        note = message("layer {layer} head {head}, mean over rows", layer=layer.index, head=head)
         lines += [(), section_line(title, note, width, glyphs), *effect]
         left -= len(effect) + 2
     if left > 4:
@@ -217,11 +218,6 @@ def _others(page: ModelPage, group: FaultGroup) -> str:
     if right == left:
         return counted("the other head is right", "the other {number} heads are right", right)
     return message("{right} of the other {left} heads are right", right=right, left=left)
-
-
-def _head_words(page: ModelPage) -> str:
-    layer, head = page.layers[page.cursor[0]], page.cursor[1]
-    return message("layer {layer} head {head}, mean over rows", layer=layer.index, head=head)
 
 
 def _effect(page: ModelPage, width: int, glyphs: Glyphs) -> list[Line]:

@@ -320,11 +320,7 @@ def unit_cells(value: float, glyphs: Glyphs) -> str:
         return "0"
     if value >= 0.000_95:
         return f"{value:.4f}"
-    return _tiny(value, 1, glyphs)
-
-
-def _tiny(value: float, digits: int, glyphs: Glyphs) -> str:
-    return signed(power_of_ten(value, digits) if value >= 1e-99 else "<1e-99", glyphs)
+    return signed(power_of_ten(value, 1) if value >= 1e-99 else "<1e-99", glyphs)
 
 
 def in_cells(values: Sequence[float], room: int, glyphs: Glyphs) -> list[str]:

@@ -11,10 +11,9 @@ from ....core.message import joined, message
 from ....core.statistics.catalogue import DEAD
 from ...language.cells import to_left, to_right
 from ..glyphs import Glyphs
-from ..headline import LOW, large
 from ..lines import Line, Role, Span, fitted, wrapped
 from ..numbers import percent, short, signed
-from ..section import section_line
+from ..page import LOW, large, section_line
 from .softmax import ScoreEntry, in_cells, score_lines, side_names, side_title, state_lines
 from .softmax_sentence import softmax_sentence
 from .table import COLUMN_ROLES

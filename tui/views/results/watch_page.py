@@ -10,9 +10,8 @@ from ....core.message import joined, message
 from ....core.tables.runs import logit_words
 from ...language.cells import cells, to_left, to_right
 from ..glyphs import Glyphs
-from ..headline import LOW, headline_lines, large, words_at
 from ..lines import Line, Role, Span, fitted, merged, shortened, window, wrapped
-from ..section import picture_columns, section_line
+from ..page import LOW, headline_lines, large, picture_columns, section_line, words_at
 from .watching import chart, is_over, largest_of, place_of, spread, summary
 
 if TYPE_CHECKING:

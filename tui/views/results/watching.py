@@ -16,6 +16,7 @@ from ...language.cells import to_left, to_right
 from ..glyphs import Glyphs
 from ..lines import Line, Role, Span, fitted, merged, window
 from ..numbers import short, short_in_unit, signed
+from ..plots.axes import Axis
 
 if TYPE_CHECKING:
     from ....core.watching.limits import HeadTrend
@@ -187,7 +188,10 @@ def ranked_lines(
     columns = _columns(shown, ranked, width)
     _align(columns.get("growth", []))
     said = {
-        name: [glyphs.say(title), *(_numbers(name, cell, glyphs) for cell in cells)]
+        name: [
+            glyphs.say(title),
+            *(glyphs.say(cell) if name == "head" else signed(glyphs.say(cell), glyphs) for cell in cells),
+        ]
         for name, (title, *cells) in columns.items()
     }
     wide = {name: max(map(cells_of, column)) for name, column in said.items()}
@@ -222,7 +226,8 @@ def _columns(shown: RunSnapshot, ranked: Sequence[HeadTrend], width: int) -> dic
         "value": [message("largest |logit|") if roomy else "|logit|", *(value for value, _, _ in words)],
     }
     if shown.changes is not None:
-        found["change"] = _changes(shown, ranked, roomy)
+        since = message("since {baseline}", baseline=shown.baseline) if roomy else message("change")
+        found["change"] = [since, *(change_words(shown.change(each.layer, each.head)) for each in ranked)]
     if shown.passed:
         found["first_over"] = [message("first over"), *map(first_words, ranked)]
         found["peak"] = [message("peak"), *(logit_words(each.peak) for each in ranked)]
@@ -236,11 +241,6 @@ def _columns(shown: RunSnapshot, ranked: Sequence[HeadTrend], width: int) -> dic
     limit = message("steps to {limit:g}", limit=shown.limit) if roomy else message("to {limit:g}", limit=shown.limit)
     found["passes_in"] = [limit, *(passes for _, _, passes in words)]
     return found
-
-
-def _numbers(name: str, cell: str, glyphs: Glyphs) -> str:
-    """Return a cell with the signs of these glyphs; names of heads have none."""
-    return glyphs.say(cell) if name == "head" else signed(glyphs.say(cell), glyphs)
 
 
 def _trend_title(shown: RunSnapshot, cells: int, glyphs: Glyphs) -> str:
@@ -291,12 +291,6 @@ def _align(column: list[str]) -> None:
     padded = [number + " " * (decimals - len(number.partition(".")[2])) for number in numbers]
     for at, number in zip(found, padded, strict=True):
         column[at] = f"× {number.rjust(max(map(len, padded)))}"
-
-
-def _changes(shown: RunSnapshot, ranked: Sequence[HeadTrend], roomy: bool) -> list[str]:
-    """Return a head and the changes of these heads."""
-    title = message("since {baseline}", baseline=shown.baseline) if roomy else message("change")
-    return [title, *(change_words(shown.change(each.layer, each.head)) for each in ranked)]
 
 
 def place_of(shown: RunSnapshot, layer: int, head: int) -> str:
@@ -388,7 +382,7 @@ def chart(values: Sequence[float], size: Size, axis: tuple[float, float], limit:
         if math.isinf(value):
             signs = glyphs.bars[-1] * (rows - 1) + "!"
             return [(sign, role) for sign in signs]
-        part = _logarithmic(max(value, low), low, high) if high > low else 0.0
+        part = (Axis(low, high, 10).place(max(value, low)) or 0.0) if high > low else 0.0
         height = 1 + min(int(part * full * rows), full * rows - 1)
         return [(glyphs.bars[min(max(height - full * row, 0), full)], role) for row in range(rows)]
 
@@ -399,14 +393,6 @@ def chart(values: Sequence[float], size: Size, axis: tuple[float, float], limit:
 def is_over(value: float, limit: float) -> bool:
     """Return whether a number of a trend, which is of single precision, is over the limit."""
     return value > limit * (1 + _SINGLE)
-
-
-def _logarithmic(value: float, low: float, high: float) -> float:
-    return math.log(value / low) / math.log(high / low)
-
-
-def _linear(value: float, low: float, high: float) -> float:
-    return (value - low) / (high - low)
 
 
 def wanted_width(shown: RunSnapshot) -> int:
@@ -424,8 +410,7 @@ def map_lines(shown: RunSnapshot, statistic: str, chosen: tuple[int, int], size:
     table = _mapped(shown, statistic)
     numbers = [value for row in table for value in row if math.isfinite(value)]
     low, high = min(numbers, default=0.0), max(numbers, default=0.0)
-    by_logarithm = statistic == LOGITS and shown.baseline is None and low > 0
-    part_of = _logarithmic if by_logarithm else _linear
+    axis = Axis(low, high, 10 if statistic == LOGITS and shown.baseline is None and low > 0 else 0)
     unit = _unit(statistic)
     flat = short_in_unit(low, unit, glyphs) == short_in_unit(high, unit, glyphs)  # the rest is noise
     most = max(shown.heads)
@@ -439,7 +424,7 @@ def map_lines(shown: RunSnapshot, statistic: str, chosen: tuple[int, int], size:
         spans: list[Span] = [(f"{shown.layers[layer][: _MARGIN - 1]:>{_MARGIN - 1}} ", "label")]
         for head in range(first_head, min(first_head + across, len(table[layer]))):
             here, value = (layer, head), table[layer][head]
-            part = 0.0 if flat or math.isinf(value) else part_of(value, low, high)
+            part = 0.0 if flat or math.isinf(value) else axis.place(value) or 0.0
             text = _shade(value, part, here == chosen, glyphs)
             mark = marks.get(here, "")
             text = set_cell_size(mark if mark and each == 1 else text + mark, each)

@@ -1,13 +1,14 @@
-"""The headline of a tab: its one number in large digits, with a few lines of words beside it."""
+"""What pages are made of: a number in large digits with words beside it, ruled titles, pictures with names."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from ..language.cells import to_left
 from .glyphs import Glyphs
-from .lines import Line, Role, Span, fitted
+from .lines import Line, Role, Span, fitted, middle_cut, ruled
 
 _SHIFT = 10  # cells by which digits may move the words beside them
 LOW, TALL = 3, 5  # lines of digits: of half blocks, or of whole cells, two for each pixel
@@ -74,3 +75,38 @@ def large(number: str, tall: bool, glyphs: Glyphs) -> tuple[str, ...]:
     halves = {"##": full, "#.": glyphs.halves[0], ".#": glyphs.halves[1], "..": " "}
     pairs = zip(rows[::2], [*rows[1::2], "." * len(rows[0])], strict=True)
     return tuple("".join(halves[top + under] for top, under in zip(*pair, strict=True)) for pair in pairs)
+
+
+def section_line(title: str, note: str, width: int, glyphs: Glyphs) -> Line:
+    """Return `── title ───────── note ──`; the note is left out if both do not fit."""
+    said: Line = ((glyphs.say(note), "dim"),) if note else ()
+    return ruled(((glyphs.say(title), "title"),), said, width, "frame", glyphs, glyphs.rule * 2)
+
+
+class PictureColumns(NamedTuple):
+    """The columns that all pictures of a page share, in cells: names, the picture, and words on it."""
+
+    name: int
+    picture: int
+    words: int
+
+
+def picture_columns(width: int) -> PictureColumns:
+    """Return the columns for a width."""
+    name, words = (13, 27) if width >= 110 else (12, 24) if width >= 96 else (11, 17) if width >= 70 else (10, 11)
+    return PictureColumns(name, max(width - name - words, 4), words)
+
+
+def picture_line(
+    name: str,
+    role: Role,
+    picture: Line,
+    words: str,
+    at: PictureColumns,
+    glyphs: Glyphs,
+    said: Role | None = None,
+) -> Line:
+    """Return a line of a picture with its name before it and words after it, both in a role, or words as `said`."""
+    cut = middle_cut(name, at.name - 2, glyphs.say("…"))
+    before: Span = (to_left(f" {cut}", at.name), role)
+    return fitted((before, *fitted(picture, at.picture), (f"  {words}", said or role)), sum(at))

@@ -6,24 +6,23 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
 
 from textual import events
 from textual.app import ComposeResult
-from textual.screen import ModalScreen, Screen
+from textual.screen import ModalScreen
 
 from ...core.errors import InputError
 from ...core.files import FileError, check_file, write_text
 from ...core.message import Message as Said
 from ...core.message import message
+from ..panes.pane import Pane
 from ..terminal.picture import picture
 from ..views.export import KINDS, Form, clicked, form_lines
 from ..views.fields.entry import LONGEST_PATH, Draft, edited
-from ..views.glyphs import Glyphs
 from ..views.help import pressed_name
 from ..views.lines import Line
-from .lines import LinesWidget
-from .modal import Modal
+from ..widgets.lines import LinesWidget
+from ..widgets.modal import Modal
 
 
 class FormText(LinesWidget):
@@ -52,43 +51,13 @@ class FormText(LinesWidget):
                 self._clicked(meaning)
 
 
-class Exported(Protocol):
-    """What an export needs of a pane."""
-
-    NAME: ClassVar[str]
-    glyphs: Glyphs
-
-    @property
-    def file_name(self) -> str:
-        """The default file name without its ending."""
-        ...
-
-    @property
-    def files_read(self) -> Sequence[Path]:
-        """Files that must not be overwritten."""
-        ...
-
-    @property
-    def screen(self) -> Screen[Any]:
-        """The screen of the pane."""
-        ...
-
-    def numbers(self, kind: Any) -> str:
-        """Return the numbers in a format; raises InputError if there are none."""
-        ...
-
-    def figure(self) -> str | None:
-        """Return a figure as SVG; None if the pane has none, and its picture is written."""
-        ...
-
-
 class ExportScreen(Modal, ModalScreen[str]):
     """Asks for a file, writes the pane to it, and returns a message; no message if cancelled.
 
     Most keys are characters of a path. `on_key` handles all keys, instead of bindings, so that they keep their order.
     """
 
-    def __init__(self, pane: Exported) -> None:
+    def __init__(self, pane: Pane) -> None:
         super().__init__()
         self.pane = pane
         ending = KINDS["svg"][1]
