@@ -26,9 +26,9 @@ def share_scores(p: Parameters) -> bool:
 
 def fault_of_settings(p: Parameters) -> str:
     """Return why the scale rule of A or B has no multiplier; empty if both have one."""
-    for each in settings(p):
+    for setting in settings(p):
         try:
-            multiplier(each.scale, each.setting)
+            multiplier(setting.scale, setting.setting)
         except ParameterError as error:
             return str(error)
     return ""

@@ -62,7 +62,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     longer = [each for each in words if len(word) >= _BEGINNING and each.startswith(word)]
     longer += [each for each in words if len(bare) >= _BEGINNING and _bare(each).startswith(bare)]
     near = longer or get_close_matches(word, words, 1, cutoff=_CLOSE)
-    return near[0] if near else next((bares[each] for each in get_close_matches(bare, bares, 1, cutoff=_CLOSE)), "")
+    return near[0] if near else next((bares[match] for match in get_close_matches(bare, bares, 1, cutoff=_CLOSE)), "")
 
 
 def _bare(word: str) -> str:

@@ -122,13 +122,15 @@ class Field:
 
 def differing(fields: Iterable[Field], settings: object, usual: object) -> dict[str, Any]:
     """Return the values of settings that differ from the usual ones, by the names of their fields."""
-    values = {each.name: (getattr(settings, each.name), getattr(usual, each.name)) for each in fields}
+    values = {field.name: (getattr(settings, field.name), getattr(usual, field.name)) for field in fields}
     return {name: value for name, (value, other) in values.items() if value != other}
 
 
 def words_of(fields: Iterable[Field], values: Mapping[str, Value]) -> list[str]:
     """Return the options of the fields that have a value, with it."""
-    return [word for each in fields if each.name in values for word in (each.option, each.format(values[each.name]))]
+    return [
+        word for field in fields if field.name in values for word in (field.option, field.format(values[field.name]))
+    ]
 
 
 def whole_number(text: str) -> int:

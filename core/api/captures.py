@@ -163,16 +163,16 @@ class Capture:
         return heads[place[1]]
 
     def _heads(self, at: int | str) -> Sequence[Head]:
-        found = [each for each in self.layers if at in (each.index, each.name)]
+        found = [layer for layer in self.layers if at in (layer.index, layer.name)]
         if isinstance(at, str):
-            found = found or [each for each in self.layers if f".{at}." in f".{each.name}."]
+            found = found or [layer for layer in self.layers if f".{at}." in f".{layer.name}."]
         elif -len(self.layers) <= at < 0:
             found = [self.layers[at]]
         if len(found) > 1:
             other = found[0].index if at == found[0].name else found[0].name
             raise KeyError(f"{len(found)} layers are {at!r}: ask for one as {other!r}, or iterate over the capture")
         if not found:
-            there = numbers_in_words(each.index for each in self.layers)
+            there = numbers_in_words(layer.index for layer in self.layers)
             raise KeyError(f"no layer {at}: there are layers {there}, such as {self.layers[0].name!r}")
         return [Head(self.file, found[0], head) for head in range(found[0].heads)]
 
@@ -208,7 +208,7 @@ def file_of(source: Source) -> CaptureFile:
     if isinstance(source, (str, PathLike)):
         return open_capture(capture_path(source))
     calls: list[object] = [source] if isinstance(source, Call) else [*cast("Iterable[object]", source)]
-    if not (calls and all(isinstance(each, Call) for each in calls)):
+    if not (calls and all(isinstance(call, Call) for call in calls)):
         given = type(source).__name__
         raise InputError("must be a file, a folder, a capture or calls of attn_tui.call, not {given}", given=given)
     return opened_calls(cast("list[Call]", calls))

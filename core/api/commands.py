@@ -37,8 +37,8 @@ def cost(preset: str | None = None, **shape: Any) -> Answer[Cost]:
     known = [field.name for field in SHAPE_FIELDS]
     values = {known_name(name, known): own_number(value) for name, value in shape.items()}
     question = CountCost(replace(LayerShape() if of is None else of.layer, **values), of)
-    found = question.answer()
-    return Answer(found, question, found)
+    answer = question.answer()
+    return Answer(answer, question, answer)
 
 
 def claims(*ids: str) -> Answer[Sequence[Outcome]]:
@@ -46,8 +46,8 @@ def claims(*ids: str) -> Answer[Sequence[Outcome]]:
     known = all_claims().items
     named = [known_name(each, known) for each in ids] or known
     question = ReadItems(tuple(each for each in known if each in named))
-    found = question.answer()
-    return Answer([each.outcome for each in found], question, found)
+    answer = question.answer()
+    return Answer([each.outcome for each in answer], question, answer)
 
 
 def learn(item: str | SupportsIndex) -> Answer[Card]:
@@ -62,8 +62,8 @@ def learn(item: str | SupportsIndex) -> Answer[Card]:
             last=max(steps),
         )
     question = ReadItems((words[known_name(word, words)].id,))
-    found = question.answer()
-    return Answer(found[0].card, question, found)
+    answer = question.answer()
+    return Answer(answer[0].card, question, answer)
 
 
 def watch(

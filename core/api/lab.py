@@ -74,8 +74,8 @@ def measure(**parameters: Any) -> Lab:
     `parameters` are those of the command line, with underscores: `d_k=64, n_keys=128, scale="sqrt_d_k"`. A scale is
     the name of a rule, a number or a formula such as "1/sqrt(d)". Raise InputError if one is not accepted.
     """
-    found = Measure(_parameters(parameters)).answer()
-    return Lab(found.measurement, found.theory.prediction)
+    answer = Measure(_parameters(parameters)).answer()
+    return Lab(answer.measurement, answer.theory.prediction)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,8 +170,8 @@ def sweep(
     widths = sorted({*asked})
     one = {"n_keys": counts[0] if counts else given["n_keys"]} if n_keys is not None else {}
     p = _parameters({**parameters, **one, **({"d_k": widths[0]} if widths else {})})
-    for each in widths:
-        p.with_value("d_k", each)  # or raise
+    for width in widths:
+        p.with_value("d_k", width)  # or raise
     points = [found for step in stream(sweep_plan(p, widths, vary=varied, n_keys=counts)) for found in step.found]
     return Sweep(SweepResult(p, widths, points, called, varied, n_keys=counts))
 

@@ -49,18 +49,18 @@ class Diagnosis(Result):
     @property
     def healthy(self) -> bool:
         """Whether every head is healthy: undecided is not."""
-        return all(each.verdict.word == "healthy" for each in self.heads)
+        return all(head.verdict.word == "healthy" for head in self.heads)
 
     def table(self) -> Table[Any]:
         return diagnosis_table([self.file], self.heads, len(self.heads))
 
     def __str__(self) -> str:
         """Return a line for each fault, whatever the number of its heads, and for what is not decided."""
-        found = (each for each in groups_of(self.heads) if each.rule != "healthy")
+        found = (group for group in groups_of(self.heads) if group.rule != "healthy")
         return "\n".join(f"{each.fault.label} {each.sentence}" for each in found)
 
     def __repr__(self) -> str:
-        notes = [f"note: {each}" for each in self.notes[:_NOTES]]
+        notes = [f"note: {note}" for note in self.notes[:_NOTES]]
         return short_lines(f"<{verdict_counts(self.heads)}>", [*notes, *str(self).splitlines()])
 
 
@@ -75,7 +75,7 @@ class Differences(Result):
     @property
     def same(self) -> bool:
         """Whether no head differs."""
-        return all(each.first is None for each in self.comparison.heads)
+        return all(head.first is None for head in self.comparison.heads)
 
     def table(self) -> Table[Any]:
         return compare_table(self.reference, self.test, self.comparison)
@@ -101,5 +101,5 @@ class Check(Result):
         return check_table([self.checked])
 
     def __repr__(self) -> str:
-        lines = [f"{each.fault.label} {each.sentence}" for each in self.checked.groups]
+        lines = [f"{group.fault.label} {group.sentence}" for group in self.checked.groups]
         return short_lines(f"<{check_counts([self.checked])}>", lines)

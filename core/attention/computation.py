@@ -153,8 +153,8 @@ class Computation:
         terms = self.terms(low.shape) if terms is None else terms
         reference = replace(self, precision="float64").logits(exact.astype(np.float64), terms)
         logits = self.logits(low, terms)
-        found = self.weights(logits, terms.hidden)
-        return losses_of(reference, low, logits, found, self.precision, terms.hidden, self.sink)
+        weights = self.weights(logits, terms.hidden)
+        return losses_of(reference, low, logits, weights, self.precision, terms.hidden, self.sink)
 
     @property
     def _rounds(self) -> bool:

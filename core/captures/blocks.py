@@ -206,12 +206,12 @@ def rounded_pass(data: HeadData, c: Computation, rule: str, where: str) -> Itera
     for done, ((block, logits), scores) in enumerate(
         zip(_blocks(data, c) if kept is None else kept, score_blocks(data, exact), strict=True), start=1
     ):
-        found = c.weights(logits, block.hidden)
+        weights = c.weights(logits, block.hidden)
         reference = _reference(exact, scores, where)
-        lost = losses_of(reference, block.scores, logits, found, c.precision, block.hidden, data.sink)
+        lost = losses_of(reference, block.scores, logits, weights, c.precision, block.hidden, data.sink)
         tally.add_sums(result, block.draws, _sums(lost, block))
         logits = logits.astype(np.float64) - survey.centre
-        tally.add(result, block.draws, block.rows, logits, block.hidden, rounded=found)
+        tally.add(result, block.draws, block.rows, logits, block.hidden, rounded=weights)
         yield (1 + done / parts) / 2, reading.columns(result, shape.draws, unbiased=False) if done == parts else ()
 
 

@@ -142,16 +142,16 @@ def _passes(rules: Sequence[Rule], layer: Layer, data: HeadData) -> list[_Pass]:
     Rules that only multiply scores share a pass if they normalise alike. A number format, a soft-cap, a bias, or a
     multiplier that differs between rows transforms the logits of each rule differently.
     """
-    found: list[_Pass] = []
+    passes: list[_Pass] = []
     for exact, alike in groupby(rules, key=lambda rule: rule.computed.is_exact):
         some = [(rule.name, computation(rule, layer, data)) for rule in alike]
         if not exact or any(_is_alone(c) for _, c in some):
-            found += [_Pass(c, True, [(name, 1.0)]) for name, c in some]
+            passes += [_Pass(c, True, [(name, 1.0)]) for name, c in some]
             continue
         for _, same in groupby(some, key=lambda each: each[1].norms):
             together = [*same]
-            found.append(_Pass(together[0][1], False, [(name, _number(c)) for name, c in together]))
-    return found
+            passes.append(_Pass(together[0][1], False, [(name, _number(c)) for name, c in together]))
+    return passes
 
 
 def _is_alone(c: Computation) -> bool:

@@ -109,25 +109,25 @@ def changes_of_a(against: str) -> dict[str, Value]:
 
     `unscaled` is the multiplier 1 of q and k as they are in the file.
     """
-    found = changes_in(against, HEAD_FIELDS)
-    return found | {"scale": "none"} if found.get("scale") == UNSCALED else found
+    changes = changes_in(against, HEAD_FIELDS)
+    return changes | {"scale": "none"} if changes.get("scale") == UNSCALED else changes
 
 
 def setting_of_a(b: HeadSetting, against: str) -> HeadSetting:
     """Return A's setting, which is B's but for what a text says; raise ParameterError if it is not accepted."""
-    found = changes_of_a(against)
+    changes = changes_of_a(against)
     try:
-        return b.with_values(found)
+        return b.with_values(changes)
     except ParameterError as error:
         raise ParameterError("against: {error}", error=error) from None
 
 
 def against_with(b: HeadSetting, against: str, choice: str) -> str:
     """Return A's text after a rule or `name=value` was chosen for it; the value of B ends a difference."""
-    found = changes_of_a(against)
+    changes = changes_of_a(against)
     name, equals, text = choice.partition("=")
     if not equals:
-        return text_of(with_rule(found, choice), HEAD_FIELDS)
+        return text_of(with_rule(changes, choice), HEAD_FIELDS)
     value = HEAD_FIELD[name].parse(text)
-    rest = {each: own for each, own in found.items() if each != name}
+    rest = {each: own for each, own in changes.items() if each != name}
     return text_of(rest if value == getattr(b, name) else rest | {name: value}, HEAD_FIELDS) or b.scale

@@ -124,7 +124,7 @@ def _capped(logits: Histogram, cap: float) -> float:
 def from_first_layer(heads: Sequence[HeadFigures]) -> list[HeadFigures]:
     """Return the heads of a file, in order: numbers that are not finite are named in the first layer with some."""
     first: dict[Path, Layer] = {}
-    return [replace(each, verdict=not_finite_from_first_layer(each.verdict, each.layer, first)) for each in heads]
+    return [replace(head, verdict=not_finite_from_first_layer(head.verdict, head.layer, first)) for head in heads]
 
 
 def findings(heads: Sequence[HeadFigures], limits: Limits, disagreements: Sequence[str] = ()) -> list[LimitFinding]:
@@ -132,17 +132,17 @@ def findings(heads: Sequence[HeadFigures], limits: Limits, disagreements: Sequen
 
     The heads are those of `from_first_layer`.
     """
-    found = [finding for each in heads for finding in _of_head(each, limits)]
+    found = [finding for head in heads for finding in _of_head(head, limits)]
     if not any(each.rule.startswith("scale-") for each in found):
         found += [_of_file("inconsistent", says) for says in disagreements]
-    fractions = [each.entropy_fraction for each in heads if each.entropy_fraction is not None]
+    fractions = [head.entropy_fraction for head in heads if head.entropy_fraction is not None]
     if fractions and median(fractions) < limits.min_file_entropy:
         says = message(
             "median entropy {fractions:.3g} of ln n < {min_file_entropy:g}",
             fractions=median(fractions),
             min_file_entropy=limits.min_file_entropy,
         )
-        healthy = 2 * sum(each.verdict.word == "healthy" for each in heads) > len(heads)
+        healthy = 2 * sum(head.verdict.word == "healthy" for head in heads) > len(heads)
         mild = healthy and all(each.mild for each in found)
         beyond = _of_file("file-entropy", says, _BEYOND)
         found.append(replace(beyond, value=median(fractions), limit=limits.min_file_entropy, mild=mild))
@@ -153,32 +153,32 @@ def _of_file(rule: str, says: str, label: str = _DIFFERS) -> LimitFinding:
     return LimitFinding(None, None, rule, says, None, None, fault=Fault(label, rule, says))
 
 
-def _of_head(each: HeadFigures, limits: Limits) -> list[LimitFinding]:
+def _of_head(figures: HeadFigures, limits: Limits) -> list[LimitFinding]:
     found: list[LimitFinding] = []
-    verdict = each.verdict
+    verdict = figures.verdict
     if verdict.is_wrong:
-        for fault in faults_of(each):
+        for fault in faults_of(figures):
             [group] = groups([fault])
             says = joined([group.names, group.said], ": ")
             of_fit = fault.rule == "unexplained"
             numbers = (verdict.misfit, None) if of_fit else (verdict.multiplier, verdict.expected.multiplier)
-            found.append(LimitFinding(each.layer, each.head, fault.rule, says, *numbers, fault=fault))
+            found.append(LimitFinding(figures.layer, figures.head, fault.rule, says, *numbers, fault=fault))
     for rule, words, value, limit, least in (
-        ("max-logit", "largest |logit|", each.max_logit, limits.max_logit, False),
-        ("capped", "share of logits beyond 2 soft-caps", each.capped, limits.max_capped, False),
-        ("min-spread", "standard deviation within rows", each.spread, limits.min_spread, True),
-        ("token-spread", "spread of q or k over tokens", each.token_spread, limits.min_token_spread, True),
-        ("entropy", "entropy / ln n", each.entropy_fraction, limits.min_entropy, True),
-        ("one-hot", "share of one-hot rows", each.one_hot_rows, limits.max_one_hot, False),
-        ("first-key", "weight on the first key", each.first_key_weight, limits.max_first_key, False),
+        ("max-logit", "largest |logit|", figures.max_logit, limits.max_logit, False),
+        ("capped", "share of logits beyond 2 soft-caps", figures.capped, limits.max_capped, False),
+        ("min-spread", "standard deviation within rows", figures.spread, limits.min_spread, True),
+        ("token-spread", "spread of q or k over tokens", figures.token_spread, limits.min_token_spread, True),
+        ("entropy", "entropy / ln n", figures.entropy_fraction, limits.min_entropy, True),
+        ("one-hot", "share of one-hot rows", figures.one_hot_rows, limits.max_one_hot, False),
+        ("first-key", "weight on the first key", figures.first_key_weight, limits.max_first_key, False),
     ):
         if value is not None and limit is not None and (value < limit if least else value > limit):
             sign = "<" if least else ">"
             says = message("{words} {value:.4g} {sign} {limit:g}", words=words, value=value, sign=sign, limit=limit)
             mild = rule in _MILD and verdict.word == "healthy"
             degree = limit - value if least else value - limit
-            fault = Fault(_BEYOND, rule, says, each.layer, each.head, degree=degree)
-            found.append(LimitFinding(each.layer, each.head, rule, says, value, limit, mild, fault))
+            fault = Fault(_BEYOND, rule, says, figures.layer, figures.head, degree=degree)
+            found.append(LimitFinding(figures.layer, figures.head, rule, says, value, limit, mild, fault))
     return found
 
 
@@ -210,15 +210,17 @@ def changes(comparison: Comparison, heads: Sequence[HeadFigures] = ()) -> list[L
     return [*found, *(_of_file("baseline-missing", in_words_of_baseline(each)) for each in comparison.missing)]
 
 
-def _of_baseline(each: HeadComparison, first: Stage, verdict: Verdict | None) -> Fault:
+def _of_baseline(comparison: HeadComparison, first: Stage, verdict: Verdict | None) -> Fault:
     """Return the first difference of a head from the baseline; its verdict may tell why."""
     says, used, expected = in_words_of_baseline(first.says), None, ""
-    if first.name == "multiplier" and each.reference is not None and each.test is not None:
-        used = each.test.multiplier
-        expected = message("in the baseline {then}", then=amount(each.reference.multiplier))
+    if first.name == "multiplier" and comparison.reference is not None and comparison.test is not None:
+        used = comparison.test.multiplier
+        expected = message("in the baseline {then}", then=amount(comparison.reference.multiplier))
     label = WRONG[first.name] if expected else _DIFFERS
     says = joined([STAGES[first.name], says], ": ")
     if expected:
         causes = (*verdict.findings, verdict.suspect) if verdict is not None else ()
         says = next((cause.says for cause in causes if cause is not None and is_of_scale(cause)), "")
-    return Fault(label, f"baseline-{first.name}", says, each.test_layer, each.test_head, used, expected=expected)
+    return Fault(
+        label, f"baseline-{first.name}", says, comparison.test_layer, comparison.test_head, used, expected=expected
+    )

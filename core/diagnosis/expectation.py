@@ -31,9 +31,9 @@ def expectations(heads: Sequence[HeadVerdict], stated: Sequence[Product | None])
     """
     if not heads:
         return []
-    as_stated = sum(said is not None and _is(each, said) for each, said in zip(heads, stated, strict=True))
+    as_stated = sum(said is not None and _is(head, said) for head, said in zip(heads, stated, strict=True))
     found = [Expectation(None, stated[0], as_stated), *(expectation(rule, heads) for rule in _USUAL)]
-    known = [each.verdict.multiplier for each in heads if each.verdict.multiplier is not None]
+    known = [head.verdict.multiplier for head in heads if head.verdict.multiplier is not None]
     if known:
         usual, _ = Counter(f"{number:.4g}" for number in known).most_common(1)[0]
         most = next(number for number in known if f"{number:.4g}" == usual)
@@ -44,13 +44,13 @@ def expectations(heads: Sequence[HeadVerdict], stated: Sequence[Product | None])
 
 def expectation(rule: str, heads: Sequence[HeadVerdict]) -> Expectation:
     """Return a rule as a candidate; raise InputError if it is none that depends on d_k and the layer alone."""
-    values = [Product(multiplier(rule, RuleSetting(d_k=each.layer.d_k, layer=each.layer.index))) for each in heads]
-    return Expectation(rule, values[0], sum(_is(each, value) for each, value in zip(heads, values, strict=True)))
+    values = [Product(multiplier(rule, RuleSetting(d_k=head.layer.d_k, layer=head.layer.index))) for head in heads]
+    return Expectation(rule, values[0], sum(_is(head, value) for head, value in zip(heads, values, strict=True)))
 
 
-def _is(each: HeadVerdict, candidate: Product) -> bool:
+def _is(head: HeadVerdict, candidate: Product) -> bool:
     """Return whether a head was multiplied by a candidate, as far as its error tells."""
-    found, error = each.verdict.multiplier, each.verdict.multiplier_error or 0.0
+    found, error = head.verdict.multiplier, head.verdict.multiplier_error or 0.0
     return found is not None and abs(found - candidate) <= max(_ALIKE * abs(candidate), _ERRORS * error)
 
 

@@ -303,9 +303,9 @@ def right_layers(heads: Iterable[HeadVerdict], group: FaultGroup) -> str:
     if not group.heads:
         return ""
     of: dict[Layer, bool] = {}
-    for each in heads:
-        if each.layer.file == group.layers[0].file:
-            of[each.layer] = of.get(each.layer, True) and each.verdict.word == "healthy"
+    for head in heads:
+        if head.layer.file == group.layers[0].file:
+            of[head.layer] = of.get(head.layer, True) and head.verdict.word == "healthy"
     right = [layer for layer, healthy in of.items() if healthy]
     if not right:
         return ""
@@ -368,6 +368,6 @@ def _modules(layers: Sequence[Layer]) -> str:
     if not all("." in name for name in names):
         return ""
     parts = [re.split(r"(\d+)", name) for name in names]
-    if len({tuple(each[::2]) for each in parts}) > 1:
+    if len({tuple(part[::2]) for part in parts}) > 1:
         return ""
     return "".join(found[0] if len(set(found)) == 1 else "*" for found in zip(*parts, strict=True))

@@ -69,10 +69,10 @@ def deciding(facts: StatedFacts, given: Configuration | None) -> Configuration |
 
 
 def _configured(config: Configuration, facts: StatedFacts, source: str) -> Expected:
-    found = configured_scale(config, facts.layer, facts.d_k)
-    multiplier, words = found.start, joined((source, found.words), ", ")
+    scale = configured_scale(config, facts.layer, facts.d_k)
+    multiplier, words = scale.start, joined((source, scale.words), ", ")
     if config.intended is not None:
-        words = message("{formula}, as intended", formula=found.words)
+        words = message("{formula}, as intended", formula=scale.words)
     if config.inside != 1 and (facts.observed or near(facts.prescaled, config.inside, 1e-3)):
         multiplier *= config.inside
         words = message("{words} × {inside:.4g} of q and k", words=words, inside=config.inside)
@@ -81,7 +81,7 @@ def _configured(config: Configuration, facts: StatedFacts, source: str) -> Expec
         if amplitude is not None and near(facts.prescaled, amplitude**2, 1e-3):
             multiplier *= amplitude**2
         multiplier /= facts.prescaled
-    unknown = found.unknown or facts.unknown_positions
+    unknown = scale.unknown or facts.unknown_positions
     return Expected(multiplier, words, assumed=bool(unknown), unknown=unknown)
 
 

@@ -104,7 +104,9 @@ def read_subject(
     if config is None and factors is not None and (facts.observed or facts.scale is None):
         facts = replace(facts, row_factors=(float(factors.min()), float(factors.max())))
     elif config is not None and (growth is not None or factors is not None):
-        grown = None if growth is None else np.array([growth.factor(int(each)) for each in positions], np.float64)
+        grown = (
+            None if growth is None else np.array([growth.factor(int(position)) for position in positions], np.float64)
+        )
         row_scales = _relative(grown, factors, (texts.stop, len(positions)), layer.dtype)
         facts = replace(facts, same_rows=_same_rows(growth, factors))
     q, k = found.q[texts, rows], found.k[texts]
@@ -278,7 +280,7 @@ def _evidence(
     """
     stored = capture.stored[layer.position].evidence
     formats = {role: located.array.dtype for role, located in stored.items()}
-    found: list[Evidence] = []
+    evidence: list[Evidence] = []
     kinds: tuple[Kind, ...] = ("lse", "weights", "o")
     for kind in kinds:
         if kind not in layer.evidence or (kind == "o" and ("v" not in layer.evidence or not outputs)):
@@ -290,5 +292,5 @@ def _evidence(
         if v is not None:
             v, of_v = v[texts], format_of(v, of_v)
         values = values / layer.output_factor if kind == "o" else values
-        found.append(Evidence(kind, values[texts, rows], format, v, of_v))
-    return tuple(found)
+        evidence.append(Evidence(kind, values[texts, rows], format, v, of_v))
+    return tuple(evidence)

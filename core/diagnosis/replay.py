@@ -57,7 +57,7 @@ def replay(
     wide = counts > 1
     saturated = np.sqrt(2 * np.log(counts[wide]))
     known: dict[tuple[str, ...], _OfRows] = {}
-    found: dict[tuple[float, ...], RuleReplay] = {}
+    replays: dict[tuple[float, ...], RuleReplay] = {}
     for rule in rules:
         by = [factors(strip, rule) for strip in strips]
         alike = (rule.normalise, *(f"{number:.9g}" for each in by for number in each.flat))
@@ -67,11 +67,11 @@ def replay(
         now = known[alike]
         divergence, entropy = float(now.divergence.mean()), float(now.entropy.mean())
         key = (round(divergence, 12), *(float(f"{number:.10g}") for number in now.lse[:3]))
-        if key in found:
-            found[key] = replace(found[key], rules=tuple(dict.fromkeys([*found[key].rules, rule.name])))
+        if key in replays:
+            replays[key] = replace(replays[key], rules=tuple(dict.fromkeys([*replays[key].rules, rule.name])))
             continue
-        first = next(iter(found.values()), None)
-        found[key] = RuleReplay(
+        first = next(iter(replays.values()), None)
+        replays[key] = RuleReplay(
             rules=(rule.name,),
             multiplier=shown_multiplier(rule, layer, data),
             divergence=max(divergence, 0.0),
@@ -80,7 +80,7 @@ def replay(
             one_hot_rows=float(np.mean(now.largest[wide] > ONE_HOT)) if wide.any() else 0.0,
             saturation=float(np.mean(now.deviation[wide] / saturated)) if wide.any() else None,
         )
-    return Replay(layer, head, tuple(found.values()), left_out)
+    return Replay(layer, head, tuple(replays.values()), left_out)
 
 
 class _OfRows(NamedTuple):

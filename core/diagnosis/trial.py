@@ -249,14 +249,14 @@ class _Search:
 
     def _on_all_rows(self, ranked: list[tuple[float, Hypothesis, FloatArray]]) -> list[Candidate]:
         ranked.sort(key=lambda each: each[0])
-        found: list[Candidate] = []
+        candidates: list[Candidate] = []
         for distance, each, theta in ranked[:_FINALISTS]:
             if distance <= min(4 * ranked[0][0], self.before / _PROMISING):
                 place, seen = (self.only, self.everything) if each.whole else (self.subject, self.observed)
                 one = fitted(seen, each, each.build(place), theta)
                 if _is_plausible(seen, one):
-                    found.append(one)
-        return found
+                    candidates.append(one)
+        return candidates
 
     def pairs(self) -> list[Candidate]:
         """Return the pairs of hypotheses that fit best: the likeliest on few rows, until one explains these."""

@@ -68,7 +68,7 @@ def not_finite_from_first_layer(verdict: Verdict, layer: Layer, first: dict[Path
 
     Numbers that are not finite are named in the first layer of a file that has them: later ones have them from there.
     """
-    found = [each for each in verdict.findings if each.cause == "not-finite"]
+    found = [finding for finding in verdict.findings if finding.cause == "not-finite"]
     if not found:
         return verdict
     born = first.setdefault(layer.path, layer)
@@ -111,7 +111,7 @@ def _examine(subject: Subject, given: Configuration | None, of_format: bool) -> 
     if subject.facts.over_queries:
         return _over_queries(subject, expected)
     found = _of_all(subject, expected)
-    known = {each.stage for each in found.verdict.findings}
+    known = {finding.stage for finding in found.verdict.findings}
     others: list[Finding] = []
     if (added := mask_added(subject)) is not None and not known & {"bias", "mask"}:
         others.append(added)
@@ -139,12 +139,14 @@ def _of_all(subject: Subject, expected: Expected) -> Examination:
         return Examination(
             Verdict("undecided", "all keys are 0, so all scores are, whatever the scale", expected), None
         )
-    found: list[Examination] = []
+    examinations: list[Examination] = []
     for evidence in subject.evidence:
-        known = next((each.trial for each in found if each.trial and each.verdict.word in ("healthy", "cause")), None)
+        known = next(
+            (each.trial for each in examinations if each.trial and each.verdict.word in ("healthy", "cause")), None
+        )
         if known is None or not explains(known.best, subject, evidence, expected.start):
-            found.append(_of_evidence(subject, evidence, expected))
-    return together(subject, found)
+            examinations.append(_of_evidence(subject, evidence, expected))
+    return together(subject, examinations)
 
 
 def _over_queries(subject: Subject, expected: Expected) -> Examination:
@@ -155,7 +157,7 @@ def _over_queries(subject: Subject, expected: Expected) -> Examination:
     if subject.whole and subject.q.shape[1] == subject.k.shape[1]:
         for evidence in subject.evidence:
             found = _of_evidence(subject, evidence, expected)
-            if any(each.cause == "softmax-axis" for each in found.verdict.findings):
+            if any(finding.cause == "softmax-axis" for finding in found.verdict.findings):
                 return found
     says = message(
         "softmax ran over the queries instead of the keys, as the file says: of slots by design, else by mistake"
@@ -201,10 +203,10 @@ def _of_evidence(subject: Subject, evidence: Evidence, expected: Expected) -> Ex
 
 def _zero_outputs(evidence: Evidence, expected: Expected) -> Verdict:
     """Return the verdict on outputs that are all 0, as of a cache whose scale was never set."""
-    found = Verdict("undecided", "all values are 0, so all outputs are", expected, evidence="o")
+    verdict = Verdict("undecided", "all values are 0, so all outputs are", expected, evidence="o")
     if evidence.v is None or not evidence.v.any():
-        return found
-    return with_findings(found, [Finding("outputs-scaled", "outputs are all 0, and the values are not", stage="o")])
+        return verdict
+    return with_findings(verdict, [Finding("outputs-scaled", "outputs are all 0, and the values are not", stage="o")])
 
 
 def _as_if_shortened(subject: Subject, evidence: Evidence, expected: Expected) -> tuple[Verdict, Trial] | None:
@@ -268,7 +270,7 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
             says = message("no hypothesis explains the evidence: every query has the same output")
         return replace(fitted, word="unexplained", says=says, maybe=maybe)
     findings = [] if best.hypothesis is None else _done(best.hypothesis, trial)
-    if expected.unknown and (not findings or any(each.stage in ("qk", "multiplier") for each in findings)):
+    if expected.unknown and (not findings or any(finding.stage in ("qk", "multiplier") for finding in findings)):
         return replace(fitted, word="undecided", says=_not_known(expected, fitted.multiplier))
     if math.isnan(multiplier) or len(best.model.inner) > 1:
         return replace(with_findings(fitted, findings), consequence=consequence(trial, expected.start))
@@ -356,9 +358,9 @@ def _is_nothing(trial: Trial, expected: float, findings: Sequence[Finding]) -> b
     """Return whether what was done leaves the weights within rounding."""
     best, observed = trial.best, trial.observed
     found = consequence(trial, expected)
-    if found is None or any(each.stage in ("lse", "weights", "v", "o") for each in findings):
+    if found is None or any(finding.stage in ("lse", "weights", "v", "o") for finding in findings):
         return False
-    if any(each.stage == "sink" for each in findings):
+    if any(finding.stage == "sink" for finding in findings):
         stored = as_stored(observed.subject)
         shares = [logits(model, theta).softmax.sink for model, theta in
                   ((best.model, best.fit.theta), (stored, np.array([expected])))]  # fmt: skip

@@ -53,8 +53,8 @@ def questions(
     for d_k in d_ks:
         FIELD["d_k"].check(d_k)
         for p in found:
-            for each in settings(replace(p, d_k=d_k)):
-                multiplier(each.scale, each.setting)
+            for setting in settings(replace(p, d_k=d_k)):
+                multiplier(setting.scale, setting.setting)
     return found
 
 
@@ -80,7 +80,7 @@ def _questions(
 
 def nests(p: Parameters) -> bool:
     """Return whether scores can grow from one d_k to the next; otherwise every point is a separate run."""
-    return share_scores(p) and is_one_pass(p, [each.scale for each in settings(p)]) and p.precision == "float32"
+    return share_scores(p) and is_one_pass(p, [setting.scale for setting in settings(p)]) and p.precision == "float32"
 
 
 def cuts(p: Parameters, draws: slice, most_draws: int = 4096) -> list[tuple[slice, slice]]:

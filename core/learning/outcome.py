@@ -40,9 +40,12 @@ def judged(claim: Claim, readings: Mapping[str, Reading]) -> Outcome:
     """Return the outcome of a claim, given what was read for its figures, by their labels."""
     findings = tuple(
         ClaimFinding(
-            each.label, each.claimed.words, *readings[each.label], agrees(each.claimed, readings[each.label])
+            figure.label,
+            figure.claimed.words,
+            *readings[figure.label],
+            agrees(figure.claimed, readings[figure.label]),
         )
-        for each in claim.figures
+        for figure in claim.figures
     )
     return Outcome(claim, findings, *_verdict(claim, findings))
 

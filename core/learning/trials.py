@@ -35,11 +35,11 @@ def mean_over_draws(each: npt.ArrayLike) -> Estimate:
     return Estimate(float(values.mean()), float(values.std(ddof=1)) / math.sqrt(len(values)))
 
 
-def jackknife(statistic: Callable[[FloatArray], float], each: FloatArray) -> Estimate:
+def jackknife(statistic: Callable[[FloatArray], float], array: FloatArray) -> Estimate:
     """Return a statistic of a curve's mean over draws; `each` has shape (draws, points)."""
-    draws = len(each)
-    total = each.sum(axis=0)
-    without = np.array([statistic((total - one) / (draws - 1)) for one in each])
+    draws = len(array)
+    total = array.sum(axis=0)
+    without = np.array([statistic((total - one) / (draws - 1)) for one in array])
     return Estimate(statistic(total / draws), math.sqrt((draws - 1) * float(without.var())))
 
 
@@ -322,21 +322,21 @@ def raced(race: Race) -> Mapping[str, Reading]:
     *_, curves = run(race)
     assert curves.used is not None, "the race has ended"
     recalled = recalled_at_end(curves)
-    found: dict[str, Reading] = {}
+    readings: dict[str, Reading] = {}
     for place, result in enumerate(results(curves)):
         rule, at_home = result.rule, curves.used[place, place]
-        found[f"{rule} loss"] = Reading(Estimate(result.loss, result.loss_error))
-        found[f"{rule} recalled"] = _over_seeds(recalled[place])
+        readings[f"{rule} loss"] = Reading(Estimate(result.loss, result.loss_error))
+        readings[f"{rule} recalled"] = _over_seeds(recalled[place])
         for at, other in enumerate(race.rules):
-            found[f"{rule} recalled − {other}"] = _over_seeds(recalled[place] - recalled[at])
-            found[f"{rule} under {other}"] = _over_seeds(curves.used[place, at])
-            found[f"{rule} under {other} − {rule}"] = _over_seeds(curves.used[place, at] - at_home)
-    return found
+            readings[f"{rule} recalled − {other}"] = _over_seeds(recalled[place] - recalled[at])
+            readings[f"{rule} under {other}"] = _over_seeds(curves.used[place, at])
+            readings[f"{rule} under {other} − {rule}"] = _over_seeds(curves.used[place, at] - at_home)
+    return readings
 
 
-def _over_seeds(each: FloatArray) -> Reading:
+def _over_seeds(array: FloatArray) -> Reading:
     """Return the mean over seeds, with a standard error if there are several."""
-    return Reading(mean_over_draws(each) if len(each) > 1 else Estimate(float(each[0]), None))
+    return Reading(mean_over_draws(array) if len(array) > 1 else Estimate(float(array[0]), None))
 
 
 _DIGITS = 12  # after the point: beyond them, sums differ by the order of their terms
@@ -435,8 +435,8 @@ def _before_norm(x: FloatArray, grad: FloatArray) -> FloatArray:
     return (grad - grad.mean(axis=1, keepdims=True) - y * mean) / x.std(axis=1, keepdims=True)
 
 
-def _of_logarithms(each: FloatArray) -> Reading:
+def _of_logarithms(array: FloatArray) -> Reading:
     """Return the geometric mean over draws of what these are the logarithms of, with its standard error."""
-    mean, stderr = mean_over_draws(each)
+    mean, stderr = mean_over_draws(array)
     factor = math.exp(mean or 0.0)
     return Reading(Estimate(factor, factor * (stderr or 0.0)))

@@ -82,7 +82,7 @@ def _computation(subject: HeadSubject, column: Column, found: HeadCode) -> Compu
 def computation_of(subject: HeadSubject, found: HeadCode) -> Computation:
     """Return what the file says of a head but its soft-cap, in float64; arrays, which a program names, are empty."""
     extras, nowhere = subject.extras, np.arange(0)
-    biases = [Bias(np.zeros((1, 1, 0))) for each in extras.masks if each.adds]
+    biases = [Bias(np.zeros((1, 1, 0))) for mask in extras.masks if mask.adds]
     slopes = [] if extras.slope is None else [Slope(extras.slope, nowhere, 0)]
     return Computation(
         biases=(*biases, *slopes),

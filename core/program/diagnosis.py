@@ -147,7 +147,7 @@ def _edits(about: HeadSubject, subject: Subject, rows: int) -> Iterator[tuple[_H
     some = some_rows(subject, spread_rows(len(subject.positions), rows))
     norms: list[tuple[Normalise, Normalise]] = [("rms", "rms"), ("layer_norm", "layer_norm"), ("rms", "none"),
                                                 ("none", "rms")]  # fmt: skip
-    edits = [Computation(), *(Computation(norms=each) for each in norms)]
+    edits = [Computation(), *(Computation(norms=norm) for norm in norms)]
     edits += [Computation(swapped=True)] if subject.q.shape == subject.k.shape else []
     edits += [] if subject.tiled is None else [Computation(tiled=True)]
     for c in edits:

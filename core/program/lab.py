@@ -191,7 +191,7 @@ def printed_names(groups: Sequence[Group], wanted: Sequence[str]) -> list[str]:
 
 def _printable(sides: Sequence[Parameters], columns: Sequence[Column], wanted: Sequence[str]) -> list[str]:
     p = sides[0]
-    plain = p.mechanism == "dot_product" and all(scale_rule(each.rule).normalise == "none" for each in columns)
+    plain = p.mechanism == "dot_product" and all(scale_rule(column.rule).normalise == "none" for column in columns)
     names = printable(computation_of(p), columns, wanted, plain)
     usual = Parameters()
     fields = ("mean_q", "std_q", "mean_k", "std_k", "correlation", "mask", "mechanism", "softcap")
@@ -347,6 +347,6 @@ def softmax_code(
         }
         for each in sides
     ]
-    rows = {name: [shown(each[name]) for each in figures] for name in figures[0]}
+    rows = {name: [shown(figure[name]) for figure in figures] for name in figures[0]}
     calls = [f"measure({rule_code(p.scale, p.multiplier)})" for p in settings]
     return assembled([command], [pieces], side_by_side(rows, calls, ("A", "B")), dialect)

@@ -29,7 +29,7 @@ _CHECKED = ("max_logit", "spread", "token_spread", "entropy_fraction", "one_hot_
 
 def claims_code(outcomes: Sequence[Outcome], command: str) -> str:
     """Return the program that prints the figures of claims; raise NoCodeError if none of them has any."""
-    chosen = [each for each in outcomes if each.findings]
+    chosen = [outcome for outcome in outcomes if outcome.findings]
     if not chosen:
         raise NoCodeError(
             "No code: {reason}.", reason=(outcomes[0].claim.untestable or outcomes[0].claim.why).rstrip(".")

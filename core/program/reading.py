@@ -81,14 +81,14 @@ def loaded(
         *([] if before is None else [f"j < i - {before}"]),
         *([] if layer.chunk is None else [f"j // {layer.chunk} != i // {layer.chunk}"]),
     ]
-    masks = [each for each in extras.masks if not each.of_queries]
-    of_queries = [each for each in extras.masks if each.of_queries]
+    masks = [mask for mask in extras.masks if not mask.of_queries]
+    of_queries = [mask for mask in extras.masks if mask.of_queries]
     lengths = extras.lengths
     if not masked:
-        limits, lengths, of_queries, masks = [], None, [], [each for each in masks if each.adds]
-    of_texts = bool(masked and (any(each.hides for each in masks) or of_queries or lengths))
+        limits, lengths, of_queries, masks = [], None, [], [mask for mask in masks if mask.adds]
+    of_texts = bool(masked and (any(mask.hides for mask in masks) or of_queries or lengths))
     placed = bool(limits or extras.slope is not None or by_position or extras.padding)
-    placed |= any(each.of_tokens for each in extras.masks)
+    placed |= any(mask.of_tokens for mask in extras.masks)
     lines = [_positions(subject)] if placed else []
     if limits or lengths or extras.slope is not None:
         lines.append("i, j = at[:, None], np.arange(n)" if placed else "j = np.arange(n)")
@@ -96,11 +96,11 @@ def loaded(
     bias = _Sum("bias", " + ")
     if lengths is not None:
         hidden.add(f"(j >= np.array({list(lengths)})[:, None, None])  # tokens of each text", lines)
-    for each in masks:
-        if each.adds:
-            bias.add(reader.numbers(_mask(each, reader)), lines)
-        if each.hides and masked:
-            hidden.add(_hidden(each, reader, "bias" if each.adds and bias.count == 1 else ""), lines)
+    for mask in masks:
+        if mask.adds:
+            bias.add(reader.numbers(_mask(mask, reader)), lines)
+        if mask.hides and masked:
+            hidden.add(_hidden(mask, reader, "bias" if mask.adds and bias.count == 1 else ""), lines)
     if extras.slope is not None:
         bias.add(f"-{number(extras.slope)} * abs(i - j)  # ALiBi", lines)
     if of_texts:
@@ -150,7 +150,7 @@ def without_unused(program: str) -> str:
 def _reader(subject: HeadSubject, dialect: Dialect, short: bool) -> HeadReader:
     """Return the reader of a head's tensors; raise NoCodeError, with the reason, if a program cannot read them."""
     layer, extras = subject.layer, subject.extras
-    paths = {each.path for each in (*layer.q, *layer.k)} | {each.path for each in extras.masks}
+    paths = {each.path for each in (*layer.q, *layer.k)} | {mask.path for mask in extras.masks}
     paths |= set() if extras.scales is None else {extras.scales[0]}
     suffixes = {path.suffix for path in paths}
     others = [name for name in layer.features if name not in PRINTED]

@@ -98,7 +98,7 @@ def _looped(
                 labels.append(loop.label(d_k, n if with_keys else None) + end)
                 rows[labels[-1]] = [shown(column.measured[name].value) for name in names]
         label, wide = loop.label("{d_k}", "{n}" if with_keys else None), max(map(len, labels)) + 2
-        prints = [printing(label + end, wide, each) for end, each in zip(ends, found.calls, strict=True)]
+        prints = [printing(label + end, wide, call) for end, call in zip(ends, found.calls, strict=True)]
         axes = [f"for {name} in {_values(loop, at)}:" for at, name in enumerate(("d_k", "n")[: 1 + with_keys])]
         lines = ["    " * depth + axis for depth, axis in enumerate(axes)]
         lines += ["    " * len(axes) + line for line in (*found.drawn.split("\n"), *prints)]
@@ -147,7 +147,7 @@ def rules_code(p: Parameters, rows: Sequence[RuleRow], dialect: Dialect, command
     names = printed_names([(sides, columns)], MEASURED)
     found = parts(sides, columns, names)
     labels = [scale_rule(row.rule).formula for row in valid]
-    entries = [f'"{label}": lambda: {each}' for label, each in zip(labels, found.calls, strict=True)]
+    entries = [f'"{label}": lambda: {call}' for label, call in zip(labels, found.calls, strict=True)]
     loop = [
         "rules = {",
         *(f"    {line}" for line in filled(entries, WIDEST)),

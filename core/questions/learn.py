@@ -76,11 +76,11 @@ def read_item(item: str, folder: Path | None) -> Steps[ItemFigures]:
             ) from error
         yield 1.0, (ItemFigures(item, found_bug),)
         return
-    found: dict[str, Reading] = {}
+    readings: dict[str, Reading] = {}
     for name, reading in stream(figures):
-        found[name] = reading
-        yield len(found) / (len(figures) + 1), ()
-    yield 1.0, (ItemFigures(item, found),)
+        readings[name] = reading
+        yield len(readings) / (len(figures) + 1), ()
+    yield 1.0, (ItemFigures(item, readings),)
 
 
 @dataclass(frozen=True)

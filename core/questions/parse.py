@@ -46,8 +46,8 @@ def parameters_of(given: Mapping[str, Any]) -> tuple[Parameters, tuple[str, ...]
     """Return the parameters in `given`, checked together, and a remark for each that has no effect."""
     values = parameter_values(given)
     parameters = parameters_from(values)
-    for each in settings(parameters):
-        multiplier(each.scale, each.setting)
+    for setting in settings(parameters):
+        multiplier(setting.scale, setting.setting)
     idle = [FIELD[name].option for name in values if not FIELD[name].applies(parameters)]
     idle += [f"--against {FIELD[name].option[2:]}" for name in idle_changes(parameters)]
     return parameters, tuple(map(no_effect, idle))

@@ -213,7 +213,7 @@ class Places:
 
     def _learn(self, model: torch.nn.Module) -> None:
         """Name all modules of a model, also those of smaller models that were called before."""
-        names = {id(each): (each, "") for each in model.modules()}
+        names = {id(module): (module, "") for module in model.modules()}
         names |= {id(each): (each, name) for name, each in unwrapped(model).named_modules()}
         known = {number: each for number, each in self._known.items() if each.module() is not None}
         for part in {each.model for each in known.values()} & names.keys():

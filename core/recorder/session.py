@@ -270,7 +270,7 @@ class Session:
         """Forget what the pass in progress does better: earlier ones of its module, or all that tried the model."""
         others = set[int]() if self._is_dull() else {*self._calls} - {id(self._outermost)}
         left = Counter({call: count for call, count in self._taken.items() if call[0] in others})
-        self.layers = [each for each in self.layers if each.call in left]
+        self.layers = [layer for layer in self.layers if layer.call in left]
         self._budget.seen -= self._taken.total() - left.total()
         self._taken, self._after_trial = left, False
         self._calls = Counter({module: count for module, count in self._calls.items() if module in others})
@@ -388,14 +388,14 @@ class Session:
 
     def _write(self, at_once: bool) -> None:
         self._budget.fit(self.layers)
-        layers = sorted((each for each in self.layers if each.asked), key=lambda each: each.site.turn)
+        layers = sorted((layer for layer in self.layers if layer.asked), key=lambda each: each.site.turn)
         if not layers or not self.due:
             return
         remarks = [*self._budget.remarks(self.options.rows), *self.refused]
         step = None if self.options.one_file else self.step
         program = program_of(self.places.model(self.root if self._roots else None), self.options)
-        sites = self.places.renamed(each.site for each in layers)
-        layers = [replace(each, site=site) for each, site in zip(layers, sites, strict=True)]
+        sites = self.places.renamed(layer.site for layer in layers)
+        layers = [replace(layer, site=site) for layer, site in zip(layers, sites, strict=True)]
         self.steps_written.add(self.step)
         self.seen, self.recorded = self.calls, len(layers)
         self.unfit = self._budget.seen - len(self.layers)

@@ -92,7 +92,9 @@ def column_names(columns: Sequence[Column]) -> list[str]:
 
 def setting_names(p: Parameters) -> list[str]:
     """Return the same for A and B before they are measured."""
-    return _names([(each.scale, each.multiplier, own) for each, own in zip(settings(p), apart(p), strict=True)])
+    return _names(
+        [(setting.scale, setting.multiplier, own) for setting, own in zip(settings(p), apart(p), strict=True)]
+    )
 
 
 _Named: TypeAlias = tuple[str, float, Mapping[str, Value]]  # a rule, its multiplier, and what is apart

@@ -392,7 +392,7 @@ def _rounded_weights(
         tally.largest_weights[0, : largest.shape[1]] += largest.sum(axis=0, dtype=np.float64)
         tally.averaged += int(np.count_nonzero(rows.visible[block.sorted]))
     add_sums(tally, draws, rows.sums(block.shape))
-    statistics = RowStatistics(*(each.reshape(1, *block.shape) for each in rows.statistics))
+    statistics = RowStatistics(*(statistic.reshape(1, *block.shape) for statistic in rows.statistics))
     return statistics, rows.visible.reshape(block.shape)
 
 

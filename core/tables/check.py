@@ -38,7 +38,7 @@ class FileCheck:
     @property
     def groups(self) -> Sequence[FaultGroup]:
         """The findings, those of one fault together; a stage differs from the baseline only where it is not wrong."""
-        found = groups(replace(each.fault, file=self.name) for each in self.findings)
+        found = groups(replace(finding.fault, file=self.name) for finding in self.findings)
         told = {(each.fault.label, place) for each in found if each.rule not in _OF_BASELINE for place in each.heads}
         return [
             each
@@ -65,13 +65,13 @@ class FileCheck:
         later = () if self.comparison is None else self.comparison.downstream
         places = {(each.test_layer.position, each.test_head) for each in later}
         states: list[str] = []
-        for each in self.heads:
-            if (each.layer, each.head) in found:
+        for head in self.heads:
+            if (head.layer, head.head) in found:
                 states.append("cause")
-            elif (each.layer.position, each.head) in places:
+            elif (head.layer.position, head.head) in places:
                 states.append("downstream")
             else:
-                word = each.verdict.word
+                word = head.verdict.word
                 states.append(word if word in ("healthy", "no-evidence") else "undecided")
         return states
 
@@ -84,20 +84,20 @@ class FileCheck:
     def notes(self) -> Sequence[tuple[str, str]]:
         """Return notes on heads and where they are; one that all heads of a layer have, once."""
         found: dict[tuple[Layer, str], list[HeadFigures]] = {}
-        for each in self.heads:
-            if each.verdict.note:
-                found.setdefault((each.layer, each.verdict.note), []).append(each)
+        for head in self.heads:
+            if head.verdict.note:
+                found.setdefault((head.layer, head.verdict.note), []).append(head)
         return [
             (place, note)
             for (layer, note), heads in found.items()
             for place in (
-                [layer.place] if len(heads) == layer.heads else [layer.place_of(each.head) for each in heads]
+                [layer.place] if len(heads) == layer.heads else [layer.place_of(head.head) for head in heads]
             )
         ]
 
-    def place(self, each: LimitFinding) -> str:
+    def place(self, finding: LimitFinding) -> str:
         """Return where a finding is, for people."""
-        return each.place if each.layer is not None or not self.name else self.name
+        return finding.place if finding.layer is not None or not self.name else self.name
 
 
 def check_statements(file: FileCheck) -> Iterator[Statement]:
@@ -119,7 +119,7 @@ def right_statements(file: FileCheck) -> Iterator[Statement]:
 
 
 def _right(file: FileCheck) -> list[FaultGroup]:
-    healthy = [each for each in file.heads if each.verdict.word == "healthy"]
+    healthy = [head for head in file.heads if head.verdict.word == "healthy"]
     return groups(fault for each in healthy for fault in faults_of(each))
 
 
@@ -128,7 +128,7 @@ def check_counts(checked: Sequence[FileCheck]) -> str:
     judged = {name: sum(file.judged[name] for file in checked) for name in checked[0].judged}
     left = judged["undecided"] + judged["no_evidence"]
     allowed = sum(len(each.allowed) for each in checked)
-    of_files = sum(each.layer is None for file in checked for each in file.findings)
+    of_files = sum(finding.layer is None for file in checked for finding in file.findings)
     counts = [
         counted("{number} wrong", "{number} wrong", judged["with_findings"]),
         counted("{number} right", "{number} right", judged["healthy"]),
@@ -153,7 +153,7 @@ Found: TypeAlias = tuple[FileCheck, "LimitFinding", bool]  # where a finding is,
 
 def check_table(checked: Sequence[FileCheck]) -> Table[Found]:
     """Return the findings, those that are allowed last, and the figures of every head."""
-    found = [(file, each, False) for file in checked for each in file.findings]
+    found = [(file, finding, False) for file in checked for finding in file.findings]
     return table_of(
         "check-2",
         files_entry([each.capture for each in checked]),
@@ -162,8 +162,8 @@ def check_table(checked: Sequence[FileCheck]) -> Table[Found]:
         _FOUND,
         lambda: _page(checked),
         tail=lambda _: {
-            "groups": [group_entry(each, file.capture.path) for file in checked for each in file.groups],
-            "heads": [entry(_CHECKED, each) for file in checked for each in file.heads],
+            "groups": [group_entry(group, file.capture.path) for file in checked for group in file.groups],
+            "heads": [entry(_CHECKED, head) for file in checked for head in file.heads],
         },
         after={
             "summary": {
@@ -175,7 +175,7 @@ def check_table(checked: Sequence[FileCheck]) -> Table[Found]:
 
 
 def _page(checked: Sequence[FileCheck]) -> Iterator[Block]:
-    found = [(file, each, False) for file in checked for each in file.findings]
+    found = [(file, finding, False) for file in checked for finding in file.findings]
     yield page_title([each.capture for each in checked])
     yield check_counts(checked)
     for file in checked:
@@ -192,8 +192,8 @@ def _marks(file: FileCheck) -> Iterator[HeadMark]:
     rules: dict[tuple[Layer | None, int | None], list[str]] = {}
     for finding in (*file.findings, *file.allowed):
         rules.setdefault((finding.layer, finding.head), []).append(finding.rule)
-    for each, state in zip(file.heads, file.states, strict=True):
-        yield head_mark(each, state, rules.get((each.layer, each.head), ()))
+    for head, state in zip(file.heads, file.states, strict=True):
+        yield head_mark(head, state, rules.get((head.layer, head.head), ()))
 
 
 _FOUND: Sequence[Cell[Found]] = (
@@ -242,11 +242,11 @@ def _suite(checked: FileCheck) -> tuple[str, int, int]:
     """Return the suite of a file, how many test cases it has, and how many of them are failed."""
     of_head: dict[tuple[str, int], list[LimitFinding]] = {(_class(e), e.head): [] for e in checked.heads}
     of_file: list[LimitFinding] = []
-    for each in checked.findings:
-        if each.layer is None or each.head is None:
-            of_file.append(each)
+    for finding in checked.findings:
+        if finding.layer is None or finding.head is None:
+            of_file.append(finding)
         else:
-            of_head.setdefault((_class(each), each.head), []).append(each)
+            of_head.setdefault((_class(finding), finding.head), []).append(finding)
     cases = [_case(name, f"head {head}", found) for (name, head), found in of_head.items()]
     cases.append(_case("file", "all heads", of_file))
     failed = sum(bool(found) for found in (*of_head.values(), of_file))
@@ -279,10 +279,10 @@ def _case(name: str, head: str, found: Sequence[LimitFinding]) -> str:
 def check_github(checked: Sequence[FileCheck]) -> str:
     """Return a workflow command of GitHub Actions for each fault, whatever the number of its heads."""
     return "".join(
-        f"::error file={_property(str(file.capture.path))},title={_property(f'attn-tui {each.rule}')}::"
-        f"{_data(f'{each.fault.label}: {each.sentence}')}\n"
+        f"::error file={_property(str(file.capture.path))},title={_property(f'attn-tui {group.rule}')}::"
+        f"{_data(f'{group.fault.label}: {group.sentence}')}\n"
         for file in checked
-        for each in file.groups
+        for group in file.groups
     )
 
 

@@ -96,7 +96,7 @@ _DIAGNOSED: Sequence[Cell[HeadVerdict]] = (
 
 def groups_of(heads: Sequence[HeadVerdict]) -> list[FaultGroup]:
     """Return verdicts, those of one fault together."""
-    return groups(fault for each in heads for fault in faults_of(each))
+    return groups(fault for head in heads for fault in faults_of(head))
 
 
 def group_entry(group: FaultGroup, file: Path | None = None) -> dict[str, Any]:
@@ -116,8 +116,8 @@ def group_entry(group: FaultGroup, file: Path | None = None) -> dict[str, Any]:
 
 def summary(heads: Sequence[HeadVerdict]) -> dict[str, Any]:
     """Return how many heads have each verdict, and each cause."""
-    words = Counter(each.verdict.word for each in heads)
-    causes = Counter(one.cause for each in heads for one in each.verdict.findings)
+    words = Counter(head.verdict.word for head in heads)
+    causes = Counter(one.cause for head in heads for one in head.verdict.findings)
     names = ("healthy", "cause", "undecided", "unexplained", "no-evidence")
     return {
         "verdicts": {name: words[name] for name in names},
@@ -127,7 +127,7 @@ def summary(heads: Sequence[HeadVerdict]) -> dict[str, Any]:
 
 def verdict_counts(heads: Sequence[HeadVerdict]) -> str:
     """Return `32 heads: 8 wrong, 24 right`."""
-    verdicts = [each.verdict for each in heads]
+    verdicts = [head.verdict for head in heads]
     unusual = sum(each.is_unusual for each in verdicts)
     words = Counter(each.word for each in verdicts)
     found = (
@@ -144,8 +144,8 @@ def verdict_counts(heads: Sequence[HeadVerdict]) -> str:
 
 def evidence_words(heads: Sequence[HeadVerdict]) -> list[str]:
     """Return by which evidence heads were judged, and how closely it is explained; nothing without evidence."""
-    kinds = [STAGES[name] for name in ORDER if any(each.verdict.evidence == name for each in heads)]
-    misfits = [each.verdict.misfit for each in heads if each.verdict.misfit is not None and not each.verdict.is_wrong]
+    kinds = [STAGES[name] for name in ORDER if any(head.verdict.evidence == name for head in heads)]
+    misfits = [head.verdict.misfit for head in heads if head.verdict.misfit is not None and not head.verdict.is_wrong]
     if not kinds:
         return []
     said = message("by the {kinds}", kinds=joined(kinds, ", "))
@@ -278,7 +278,7 @@ def difference_statements(found: Comparison) -> list[str | Statement]:
     if found.first is None:
         return [*verdict(found), *found.missing]
     stage, heads = found.first
-    where = place_in_words([(each.layer, each.head) for each in heads])
+    where = place_in_words([(head.layer, head.head) for head in heads])
     says = joined([STAGES[stage.name], difference_in_words(heads)], ": ")
     told = [Statement(message("FIRST DIFFERENCE"), where, (says, same_before(found)), "wrong")]
     if found.downstream:
@@ -286,10 +286,10 @@ def difference_statements(found: Comparison) -> list[str | Statement]:
     return [*told, *not_compared(found), *found.missing, difference_counts(found)]
 
 
-def _compared_mark(each: HeadComparison) -> HeadMark:
-    state = "downstream" if each.is_downstream else "same" if each.first is None else "differs"
-    says = "" if each.first is None else joined([STAGES[each.first.name], each.first.says], ": ")
-    return HeadMark(each.layer, each.head, *MARKS[state], says)
+def _compared_mark(comparison: HeadComparison) -> HeadMark:
+    state = "downstream" if comparison.is_downstream else "same" if comparison.first is None else "differs"
+    says = "" if comparison.first is None else joined([STAGES[comparison.first.name], comparison.first.says], ": ")
+    return HeadMark(comparison.layer, comparison.head, *MARKS[state], says)
 
 
 def _compared_pictures(reference: CaptureContents, test: CaptureContents, found: Comparison) -> Iterator[Picture]:
@@ -308,15 +308,15 @@ def _compared_pictures(reference: CaptureContents, test: CaptureContents, found:
         yield Picture(joined([one.title, *([why] if why else [])], " · "), [*one.matrices, *other.matrices])
 
 
-def _first(each: HeadComparison, word: Callable[[Stage], str]) -> str | None:
-    return None if each.first is None else word(each.first)
+def _first(comparison: HeadComparison, word: Callable[[Stage], str]) -> str | None:
+    return None if comparison.first is None else word(comparison.first)
 
 
-def _stages(each: HeadComparison) -> dict[str, Any]:
+def _stages(comparison: HeadComparison) -> dict[str, Any]:
     return {
         stage.name: {"state": stage.state, "says": stage.says}
         | ({"change": stage.change} if stage.name in _MEASURED else {})
-        for stage in each.stages
+        for stage in comparison.stages
     }
 
 
@@ -351,7 +351,7 @@ _COMPARED: Sequence[Cell[HeadComparison]] = (
 
 def counts(found: Comparison, stage: StageName) -> dict[str, int]:
     """Return how many heads have each state at a stage."""
-    states = Counter(each.stages[ORDER.index(stage)].state for each in found.heads)
+    states = Counter(head.stages[ORDER.index(stage)].state for head in found.heads)
     return {state: states[state] for state in _STATES}
 
 
@@ -380,19 +380,19 @@ def not_compared(found: Comparison) -> list[str]:
 
 def difference_counts(found: Comparison) -> str:
     """Return `32 heads: 8 differ, 8 downstream, 16 the same`."""
-    differ, later = sum(each.first is not None for each in found.heads), len(found.downstream)
+    differ, later = sum(head.first is not None for head in found.heads), len(found.downstream)
     same = len(found.heads) - differ - later
     words = (
         counted("{number} differs", "{number} differ", differ),
         counted("{number} downstream", "{number} downstream", later),
         counted("{number} the same", "{number} the same", same),
     )
-    counts = joined([each for each, number in zip(words, (differ, later, same), strict=True) if number], ", ")
+    counts = joined([word for word, number in zip(words, (differ, later, same), strict=True) if number], ", ")
     heads = counted("{number} head", "{number} heads", len(found.heads))
     return message("{heads}: {counts}", heads=heads, counts=counts)
 
 
-def changed(each: HeadComparison, name: str) -> str:
+def changed(comparison: HeadComparison, name: str) -> str:
     """Return a figure as `0.125` or, where it differs, `0.125 to 0.1325`."""
-    before, after = (digits(getattr(side, name, None)) for side in (each.reference, each.test))
+    before, after = (digits(getattr(side, name, None)) for side in (comparison.reference, comparison.test))
     return before if before == after else message("{before} to {after}", before=before, after=after)

@@ -90,7 +90,7 @@ def _place(layer: Layer, head: int) -> list[Any]:
 
 def apart_of(settings: Iterable[ScoreProcessing]) -> tuple[str, ...]:
     """Return which of precision, arithmetic and softcap are not as in the file, or exact, in one of these."""
-    return tuple(dict.fromkeys(name for each in settings for name in each.apart))
+    return tuple(dict.fromkeys(name for setting in settings for name in setting.apart))
 
 
 def inspect_table(
@@ -251,18 +251,18 @@ _REPLAYED: Sequence[Cell[RuleReplay]] = (
 def replay_table(captures: Sequence[CaptureContents], heads: Iterable[Replay], asked: int) -> Table[Replay]:
     """Return `asked` heads under every rule, as they come; CSV has a line for each rule of a head."""
 
-    def element(each: Replay) -> dict[str, Any]:
+    def element(replay: Replay) -> dict[str, Any]:
         return {
-            **dict(zip(_PLACE, _place(each.layer, each.head), strict=True)),
-            "replayed": [entry(_REPLAYED, found) for found in each.replayed],
-            "left_out": each.left_out,
-            "remedied_by": None if each.remedy is None else each.remedy.rules[0],
+            **dict(zip(_PLACE, _place(replay.layer, replay.head), strict=True)),
+            "replayed": [entry(_REPLAYED, found) for found in replay.replayed],
+            "left_out": replay.left_out,
+            "remedied_by": None if replay.remedy is None else replay.remedy.rules[0],
         }
 
-    def rows(each: Replay) -> Iterator[list[Any]]:
-        for found in each.replayed:
+    def rows(replay: Replay) -> Iterator[list[Any]]:
+        for found in replay.replayed:
             for rule in found.rules:
-                yield [*_place(each.layer, each.head), rule, *row(_REPLAYED[1:], found)]
+                yield [*_place(replay.layer, replay.head), rule, *row(_REPLAYED[1:], found)]
 
     return Table(
         "replay-2", files_entry(captures), "heads", heads, lambda each: [element(each)],
@@ -289,8 +289,8 @@ def replay_grid(heads: Sequence[Replay]) -> TextGrid:
 
 def by_file(heads: Sequence[Replay]) -> list[tuple[str, list[Replay]]]:
     """Return the heads of each file after its name, which is empty if there is one."""
-    names = list(dict.fromkeys(each.layer.file for each in heads))
-    return [(name if len(names) > 1 else "", [each for each in heads if each.layer.file == name]) for name in names]
+    names = list(dict.fromkeys(head.layer.file for head in heads))
+    return [(name if len(names) > 1 else "", [head for head in heads if head.layer.file == name]) for name in names]
 
 
 def replay_remarks(heads: Sequence[Replay]) -> list[str]:
@@ -299,16 +299,16 @@ def replay_remarks(heads: Sequence[Replay]) -> list[str]:
         message(
             "{layer} head {head} is saturated; {rule} (× {multiplier}) is the nearest rule that makes it healthy, "
             "KL {divergence} nats",
-            layer=each.layer.place,
-            head=each.head,
+            layer=head.layer.place,
+            head=head.head,
             rule=found.rules[0],
             multiplier=digits(found.multiplier),
             divergence=digits(found.divergence),
         )
-        for each in heads
-        if (found := each.remedy) is not None
+        for head in heads
+        if (found := head.remedy) is not None
     ]
-    left_out = ", ".join(dict.fromkeys(name for each in heads for name in each.left_out))
+    left_out = ", ".join(dict.fromkeys(name for head in heads for name in head.left_out))
     if left_out:
         remarks.append(message("left out, because they need what the file does not say: {rules}", rules=left_out))
     return remarks

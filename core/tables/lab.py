@@ -133,7 +133,7 @@ class SweepResult:
     @property
     def written(self) -> Sequence[str]:
         """The statistics in JSON and CSV: by default those of nested draws, those in a table, and of rounded rows."""
-        rounded = any(each.precision in ROUNDED for each in settings(self.parameters))
+        rounded = any(setting.precision in ROUNDED for setting in settings(self.parameters))
         optional = {*self.shown, *(_OF_ROUNDING if rounded else ())}
         return self.statistics or [s.name for s in STATISTICS if not s.optional or s.name in optional]
 
@@ -199,7 +199,7 @@ def sweep_table(sweep: SweepResult, points: Iterable[tuple[SweepPoint, Predictio
 def _grid(sweep: SweepResult) -> TextGrid:
     """Return a table with a line for each point."""
     statistics = [STATISTIC[name] for name in sweep.shown]
-    theory = theory_title(each for point, _ in sweep.points for each in settings(point.parameters))
+    theory = theory_title(setting for point, _ in sweep.points for setting in settings(point.parameters))
     titles = [title for name in sweep.names for title in (name, theory)]
     lines: list[list[str]] = []
     for point, prediction in sweep.points:

@@ -62,7 +62,11 @@ def training_table(races: Sequence[RaceSnapshot]) -> Table[RaceSnapshot]:
             for row, one in enumerate(race.rules)
             for column, other in enumerate(race.rules)
         ] if used is not None else []  # fmt: skip
-        return {"d_k": race.d_k, "results": [entry(RESULT, each) for each in ended.results], "used_with": recalled}
+        return {
+            "d_k": race.d_k,
+            "results": [entry(RESULT, result) for result in ended.results],
+            "used_with": recalled,
+        }
 
     head = {
         "learning_rate": race.rate,
@@ -76,7 +80,7 @@ def training_table(races: Sequence[RaceSnapshot]) -> Table[RaceSnapshot]:
     return Table(
         "training-1", head, "races", races, lambda ended: [element(ended)],
         {"d_k": int, **columns_of(RESULT)},
-        lambda ended: ([ended.race.d_k, *row(RESULT, each)] for each in ended.results),
+        lambda ended: ([ended.race.d_k, *row(RESULT, result)] for result in ended.results),
         lambda: [results_grid(races)],
     )  # fmt: skip
 
@@ -97,8 +101,8 @@ def watch_table(path: str, shown: RunSnapshot) -> Table[HeadTrend]:
     Columns of the past are in tables for people only if a head was over the limit.
     """
 
-    def change(each: HeadTrend) -> float | None:
-        return shown.change(each.layer, each.head)
+    def change(trend: HeadTrend) -> float | None:
+        return shown.change(trend.layer, trend.head)
 
     def words(number: int) -> Callable[[HeadTrend], str]:
         return lambda each: offender_words(each, shown.per)[number]
@@ -131,16 +135,16 @@ def watch_table(path: str, shown: RunSnapshot) -> Table[HeadTrend]:
     )
 
 
-def offender_words(each: HeadTrend, per: int) -> tuple[str, str, str]:
+def offender_words(trend: HeadTrend, per: int) -> tuple[str, str, str]:
     """Return the largest |logit|, its growth over `per` steps, and when it passes the limit, in words."""
-    value = logit_words(each.value)
-    found = each.growth(per)
+    value = logit_words(trend.value)
+    found = trend.growth(per)
     growth = NONE if found is None else f"× {_fixed(found, 3 if found < _MANIFOLD else 1)}"
-    if each.over:
+    if trend.over:
         return value, growth, message("passed")
-    if each.passes_in is None or each.passes_in > 1e9:
+    if trend.passes_in is None or trend.passes_in > 1e9:
         return value, growth, NONE
-    return value, growth, f"{float(f'{each.passes_in:.2g}'):,.0f}"
+    return value, growth, f"{float(f'{trend.passes_in:.2g}'):,.0f}"
 
 
 def logit_words(value: float) -> str:
@@ -150,9 +154,9 @@ def logit_words(value: float) -> str:
     return message("not finite") if math.isinf(value) else _fixed(value, 1)
 
 
-def first_words(each: HeadTrend) -> str:
+def first_words(trend: HeadTrend) -> str:
     """Return the first step at which a head was over the limit."""
-    return NONE if each.first_over is None else f"{each.first_over}"
+    return NONE if trend.first_over is None else f"{trend.first_over}"
 
 
 def change_words(change: float | None) -> str:

@@ -77,7 +77,7 @@ def _page(example: Example, parameters: Parameters, sides: Sequence[WorkedExampl
         lines = [[f"{x:.4g}" for x in (*step, *of)] for step, of in zip(steps, s.jacobian, strict=True)]
         parts.append(TextGrid(header, lines))
     figures = [_figures(s) for s in sides]
-    lines = [[word, *(digits(each[name]) for each in figures)] for name, word in _WORDS.items()]
+    lines = [[word, *(digits(figure[name]) for figure in figures)] for name, word in _WORDS.items()]
     return [*parts, TextGrid(["", *titles], lines)]
 
 

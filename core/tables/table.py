@@ -264,7 +264,7 @@ def _json(table: Table[T]) -> Iterator[str]:
     for thing in table.things:
         if table.tail is not None:
             seen.append(thing)
-        elements = [indent(json_text(each).removesuffix("\n"), "    ") for each in table.elements(thing)]
+        elements = [indent(json_text(element).removesuffix("\n"), "    ") for element in table.elements(thing)]
         if elements:
             yield ("," if count else "") + "\n" + ",\n".join(elements)
         count += len(elements)

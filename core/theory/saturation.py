@@ -99,7 +99,7 @@ def _rows(p: Parameters, rule: ScaleName, threshold: float) -> float | None:
     for n in lengths[several].tolist():
         ends = [p.setting._replace(d_k=d_k, n_keys=at) for d_k in (64, 65) for at in (int(n), p.n_keys)]
         try:
-            low, whole, other, other_whole = (row_multiplier(rule, each) for each in ends)
+            low, whole, other, other_whole = (row_multiplier(rule, end) for end in ends)
         except ParameterError:
             return None
         if not math.isclose(low * other_whole, other * whole, rel_tol=1e-9):

@@ -143,8 +143,8 @@ class Adam:
     """The moments of Adam, and its steps."""
 
     def __init__(self, weights: RaceWeights) -> None:
-        self._first: list[FloatArray] = [np.zeros_like(each) for each in weights]
-        self._second: list[FloatArray] = [np.zeros_like(each) for each in weights]
+        self._first: list[FloatArray] = [np.zeros_like(weight) for weight in weights]
+        self._second: list[FloatArray] = [np.zeros_like(weight) for weight in weights]
         self._steps = 0
 
     def step(self, weights: RaceWeights, gradients: RaceWeights, rate: float) -> None:

@@ -116,21 +116,21 @@ def offenders(
         with np.errstate(divide="ignore", invalid="ignore"):  # 0 and negative numbers have no logarithm
             flat = np.log([table.ravel() for _, table in recent])
         found_slopes = slopes(np.array([step for step, _ in recent], float), flat)
-        growth, span = (each.reshape(now.shape) for each in found_slopes)
-    found: list[HeadTrend] = []
+        growth, span = (array.reshape(now.shape) for array in found_slopes)
+    trends: list[HeadTrend] = []
     for layer, count in enumerate(last.heads):
         for head in range(count):
             value, rate = float(now[layer, head]), float(growth[layer, head])
             peak, first = float(past.largest[layer, head]), float(past.first_over[layer, head])
             if not math.isnan(peak):
                 passes = _steps_until(value, rate, limit, _FORESIGHT * float(span[layer, head]))
-                found.append(
+                trends.append(
                     HeadTrend(
                         layer, head, value, None if math.isnan(rate) else rate, passes, limit,
                         peak, int(past.largest_step[layer, head]), None if math.isinf(first) else int(first),
                     )
                 )  # fmt: skip
-    return sorted(found, key=_badness)
+    return sorted(trends, key=_badness)
 
 
 def _tables(steps: Iterable[WatchStep], heads: tuple[int, ...]) -> Iterator[tuple[int, FloatArray]]:
@@ -150,11 +150,11 @@ def _steps_until(value: float, rate: float, limit: float, most: float) -> float 
     return steps if steps <= most else None
 
 
-def _badness(each: HeadTrend) -> tuple[int, float]:
-    if each.over:
-        return 0, -each.value
-    if each.passes_in is not None:
-        return 1, each.passes_in
-    if each.came_back:
-        return 2, -each.peak
-    return (4, 0.0) if math.isnan(each.value) else (3, -each.value)
+def _badness(trend: HeadTrend) -> tuple[int, float]:
+    if trend.over:
+        return 0, -trend.value
+    if trend.passes_in is not None:
+        return 1, trend.passes_in
+    if trend.came_back:
+        return 2, -trend.peak
+    return (4, 0.0) if math.isnan(trend.value) else (3, -trend.value)

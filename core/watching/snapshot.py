@@ -91,7 +91,7 @@ def snapshot(
         return None
     last, peaks = until[-1], peaks_of(until, limit)
     ranked = offenders(until, limit, peaks)
-    others = [each.first_over.min() for heads, each in peaks.items() if heads != heads_of(last)]
+    others = [peak.first_over.min() for heads, peak in peaks.items() if heads != heads_of(last)]
     others_over = min(others, default=math.inf)
     changes = None if baseline is None else _changes(last, baseline)
     shown = RunSnapshot(
@@ -139,7 +139,7 @@ def _trends(steps: Sequence[WatchStep], heads: Sequence[HeadTrend]) -> dict[tupl
 
     with np.errstate(over="ignore"):
         tables = np.array([largest(steps[first:end]) for first, end in trend_runs(len(steps))], np.float32)
-    return {(each.layer, each.head): array("f", tables[:, each.layer, each.head].tobytes()) for each in heads}
+    return {(head.layer, head.head): array("f", tables[:, head.layer, head.head].tobytes()) for head in heads}
 
 
 def trend_runs(count: int) -> list[tuple[int, int]]:

@@ -73,8 +73,8 @@ def parse_line(text: str | bytes) -> WatchStep:
         raise InputError("has no statistic: a list of numbers, one a head, for each layer")
     counts = {name: tuple(len(row) for row in table) for name, table in tables.items()}
     heads = next(iter(counts.values()))
-    for name, each in counts.items():
-        if each != heads:
+    for name, count in counts.items():
+        if count != heads:
             raise InputError("{name!r} has other layers or heads than {other!r}", name=name, other=next(iter(counts)))
     if len(heads) * max(heads) > _HEADS:
         raise InputError(

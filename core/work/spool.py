@@ -89,7 +89,7 @@ def _as_json(value: Any) -> Any:
     if isinstance(value, InputError):
         return {name: [_as_json(value.args), _as_json(vars(value))]}
     if is_dataclass(value):
-        return {name: {each.name: _as_json(getattr(value, each.name)) for each in fields(value)}}
+        return {name: {field.name: _as_json(getattr(value, field.name)) for field in fields(value)}}
     return {name: [*map(_as_json, value)]}
 
 
@@ -111,7 +111,7 @@ def _class(name: str) -> Any:
         raise ValueError(name)
     found: Any = getattr(import_module(f"{_CORE}.{module}"), qualified)
     fields_of = ("__dataclass_fields__", "_fields")
-    if isclass(found) and (issubclass(found, InputError) or any(hasattr(found, each) for each in fields_of)):
+    if isclass(found) and (issubclass(found, InputError) or any(hasattr(found, field) for field in fields_of)):
         return found
     raise ValueError(name)
 
@@ -124,7 +124,7 @@ def _object(kind: Any, held: Any) -> Any:
         vars(error).update(attributes)
         return error
     if hasattr(kind, "__dataclass_fields__"):
-        later = {each.name for each in fields(kind) if not each.init}
+        later = {field.name for field in fields(kind) if not field.init}
         made = kind(**{name: _from_json(each) for name, each in held.items() if name not in later})
         for name in later:
             object.__setattr__(made, name, _from_json(held[name]))

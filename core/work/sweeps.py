@@ -240,10 +240,10 @@ def _cuts(plan: SweepPlan, widths: Widths) -> list[tuple[slice, slice]]:
     draws, rows = slice(0, p.batch), slice(0, p.n_queries)
     if plan.target or not _nests(plan, p) or scores(p) <= sweep.MOST:
         return [(draws, rows)]
-    found = sweep.cuts(p, draws, max(_SUMS // (_OF_SCORES + _OF_RULE * len(widths.rules)), 1))
-    if len(found) > len(sweep.cuts(p, draws)) and _seconds(plan, widths) < _LEAST * len(found):
+    cuts = sweep.cuts(p, draws, max(_SUMS // (_OF_SCORES + _OF_RULE * len(widths.rules)), 1))
+    if len(cuts) > len(sweep.cuts(p, draws)) and _seconds(plan, widths) < _LEAST * len(cuts):
         return [(draws, rows)]
-    return found
+    return cuts
 
 
 def _families(plan: SweepPlan) -> list[Widths]:

@@ -216,8 +216,8 @@ def _choice(app: PanedApp, field: Field, row: Choice) -> Offer:
         help=_sentence(app, row.help),
     )
     words = (row.formula, row.name, *row.words, field.label)
-    found = Choice(row.value, joined([field.label, row.name]), "", help, row.source, "", words, (row.help,))
-    return Offer(found, lambda: set_value(app, field.name, row.value))
+    choice = Choice(row.value, joined([field.label, row.name]), "", help, row.source, "", words, (row.help,))
+    return Offer(choice, lambda: set_value(app, field.name, row.value))
 
 
 def set_value(app: PanedApp, name: str, value: Value) -> None:
@@ -273,14 +273,14 @@ def _show_statistic(app: PanedApp, statistic: Statistic) -> None:
 
 def _model(app: PanedApp, row: Choice) -> Offer:
     help = message("Show its attention layer in Heads: {formula}. {help}", formula=row.formula, help=row.help).strip()
-    found = Choice(
+    choice = Choice(
         row.value,
         message("cost of {name}", name=row.name),
         help=help,
         source=row.source,
         words=(row.name, *row.words),
     )
-    return Offer(found, lambda: _show_model(app, row.value))
+    return Offer(choice, lambda: _show_model(app, row.value))
 
 
 def _show_model(app: PanedApp, name: str) -> None:

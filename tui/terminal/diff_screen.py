@@ -77,7 +77,7 @@ class DiffApp(App[ReturnType], Generic[ReturnType]):
     def panic(self, *renderables: RenderableType) -> None:
         """End the app with messages for the crash report, whatever the width of the terminal."""
         wide = self.console.options.update(width=REPORT_WIDTH)
-        super().panic(*(Segments([*self.console.render(each, wide)]) for each in renderables))
+        super().panic(*(Segments([*self.console.render(renderable, wide)]) for renderable in renderables))
 
     def _fatal_error(self) -> None:
         """Store the error and end the app; Textual's own report, with all local variables, takes seconds."""

@@ -153,8 +153,8 @@ def _field(field: Field, width: int, glyphs: Glyphs) -> list[Line]:
         "dim",
     )
     if field.name == "scale":
-        for each in field.choices:
-            rule, called = scale_rule(each), messages.name(each)
+        for choice in field.choices:
+            rule, called = scale_rule(choice), messages.name(choice)
             lines.append(())
             called = message("{name} ({short})", name=called, short=rule.short) if rule.short else called
             title: Line = ((glyphs.say(rule.formula), "accent"), (f"  {glyphs.say(called)}", "dim"))

@@ -116,7 +116,7 @@ class Notice(LinesWidget):
 
 def _edges(widgets: Iterable[Widget]) -> set[int]:
     """Return the columns at which Textual splits the lines over these widgets, and wide characters in two."""
-    edges = {edge for each in widgets for edge in (each.region.x, each.region.right)}
+    edges = {edge for widget in widgets for edge in (widget.region.x, widget.region.right)}
     return edges - {0, max(edges, default=0)}
 
 

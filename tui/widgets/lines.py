@@ -251,7 +251,7 @@ class LinesWidget(Widget):
             return True
         if self.has_focus or not self.LEADS:
             return self.has_focus
-        return any(isinstance(each, Widget) and each.has_focus for each in self.ancestors)
+        return any(isinstance(ancestor, Widget) and ancestor.has_focus for ancestor in self.ancestors)
 
     def action_leave(self) -> None:
         """Return the focus to the pane that contains this widget."""

@@ -90,9 +90,9 @@ def attention_call(name: str, given: Given) -> Call:
         role: np.array(given[each], ndmin=4) for each, role in ARRAYS.items() if role and given.get(each) is not None
     }
     batch = arrays["q"].shape[:-3]
-    for role, each in arrays.items():
+    for role, array in arrays.items():
         if len(batch) > 1:
-            arrays[role] = np.broadcast_to(each, (*batch, *each.shape[-3:])).reshape(-1, *each.shape[-3:])
+            arrays[role] = np.broadcast_to(array, (*batch, *array.shape[-3:])).reshape(-1, *array.shape[-3:])
     if given.get("dtype") is not None:
         arrays |= {role: arrays[role].astype(given["dtype"]) for role in "qk"}
     queries, keys = arrays["q"].shape[1], arrays["k"].shape[1]

@@ -94,7 +94,7 @@ def _name() -> str:
     """Return the scopes of the name stack, joined by dots: without the transformations of JAX."""
     try:
         scopes = import_module("jax.extend.source_info_util").current_name_stack().stack
-        found = [each.name for each in scopes if type(each).__name__ == "Scope"]
+        found = [scope.name for scope in scopes if type(scope).__name__ == "Scope"]
     except Exception:  # what is private to JAX may raise anything, and no name is worth the program
         return ""
     return ".".join(found).replace("/", ".")

@@ -79,8 +79,8 @@ class JaxRecording:
 
     def start(self) -> None:
         """Replace the functions that compute attention, and have compiled functions traced again."""
-        for each in functions(self._library):
-            self._replace(each.holder, each.attribute, self._recorded(each))
+        for function in functions(self._library):
+            self._replace(function.holder, function.attribute, self._recorded(function))
         if hasattr(self._library.nn, "softmax"):
             self._replace(self._library.nn, "softmax", self._seen(self._library.nn.softmax))
         with suppress(Exception):

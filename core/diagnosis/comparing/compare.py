@@ -179,13 +179,13 @@ def compare_subjects(one: Subject, other: Subject, pair: HeadPair, common: Commo
         explained(second, process.test, process.multipliers[1]),
     )
     coarse = coarse_scores(*heads)
-    found: dict[StageName, Stage] = {"qk": _scores_stage(scores, most, process, heads, coarse)}
+    stages: dict[StageName, Stage] = {"qk": _scores_stage(scores, most, process, heads, coarse)}
     for name in _MADE:
-        found[name] = _processing_stage(name, process, one, other)
+        stages[name] = _processing_stage(name, process, one, other)
     for kind in _BEFORE_VALUES:
-        found[kind] = evidence_stage(kind, one, other, scores, process, heads, found)
-    found["v"] = _values_stage(one, other, most)
-    found["o"] = evidence_stage("o", one, other, scores, process, heads, found)
+        stages[kind] = evidence_stage(kind, one, other, scores, process, heads, stages)
+    stages["v"] = _values_stage(one, other, most)
+    stages["o"] = evidence_stage("o", one, other, scores, process, heads, stages)
     some, others = sampled(one), sampled(other)
     to = [coarse.format if coarse is not None and coarse.place == place else None for place in (0, 1)]
     p, z = weights_of(some, process.reference, process.multipliers[0], to[0])
@@ -194,7 +194,7 @@ def compare_subjects(one: Subject, other: Subject, pair: HeadPair, common: Commo
     known = scores.change <= most or factor != 1  # of what the scores are a multiple
     return _result(
         pair,
-        tuple(found[name] for name in ORDER),
+        tuple(stages[name] for name in ORDER),
         figures(some, p, z, one.facts.product(before)),
         figures(others, r, y, one.facts.product(factor * after) if known else other.facts.product(after)),
         change(some, others, p, r),
@@ -204,7 +204,7 @@ def compare_subjects(one: Subject, other: Subject, pair: HeadPair, common: Commo
 def _said_factor(one: Subject, other: Subject, layers: tuple[Layer, Layer], measured: float = math.nan) -> float:
     """Return the factor that both files say of scores that differ otherwise, too; 1 if it is not certain."""
     said = other.facts.prescaled / one.facts.prescaled
-    recorded = all(each.observed and not each.unknown_factor for each in layers)
+    recorded = all(layer.observed and not layer.unknown_factor for layer in layers)
     return said if recorded or near(measured, said, _MEASURED) else 1.0
 
 
@@ -242,8 +242,8 @@ def _scores_stage(
     if coarse is not None:
         return Stage("qk", "differs", coarse.says, scores.change)
     if scores.by_rows:
-        facts = [each.subject.facts for each in heads]
-        nonlinear = any(each.softcap is not None or each.sink is not None for each in facts)
+        facts = [head.subject.facts for head in heads]
+        nonlinear = any(fact.softcap is not None or fact.sink is not None for fact in facts)
         says = message("differ by a constant in each row{factor}", factor=factor)
         if nonlinear:
             says = message("{says}, which a soft-cap or sink does not ignore", says=says)
@@ -297,16 +297,16 @@ def _of_other_text(one: Subject, other: Subject, pair: HeadPair, common: Common)
     layers = (pair.layer, pair.test_layer)
     process = compare_processing(one, other, layers, _said_factor(one, other, layers), comparable=False)
     why = common.note.split(":", 1)[0] if common.note else "no row is in both captures"
-    found: list[Stage] = []
+    stages: list[Stage] = []
     for name in ORDER:
         if name in process.differences or name in ("multiplier", "softcap", "sink", "mask"):
             made = name in _MADE
-            found.append(_processing_stage(name, process, one, other) if made else process.differences[name])
+            stages.append(_processing_stage(name, process, one, other) if made else process.differences[name])
         else:
-            found.append(Stage(name, "not-compared", why))
+            stages.append(Stage(name, "not-compared", why))
     some, others = sampled(one), sampled(other)
     p, z = weights_of(some, process.reference, process.multipliers[0])
     r, y = weights_of(others, process.test, process.multipliers[1])
     before, after = process.multipliers
     used = (one.facts.product(before), other.facts.product(after))
-    return _result(pair, tuple(found), figures(some, p, z, used[0]), figures(others, r, y, used[1]))
+    return _result(pair, tuple(stages), figures(some, p, z, used[0]), figures(others, r, y, used[1]))

@@ -65,10 +65,10 @@ def compare_processing(
         if _fits(as_second):
             said, first = _fitting(said, notes, as_second), as_second
             subjects = (restated, subjects[1])
-    found = Processing(dict(said), notes, first, second, (_used(first), _used(second)), subjects)
-    _add_multipliers(found, one, other, factor)
-    _add_causes(found)
-    return found
+    processing = Processing(dict(said), notes, first, second, (_used(first), _used(second)), subjects)
+    _add_multipliers(processing, one, other, factor)
+    _add_causes(processing)
+    return processing
 
 
 def _are_identical(one: Subject, other: Subject) -> bool:
@@ -216,10 +216,10 @@ def _declared(
     one: Subject, other: Subject, layers: tuple[Layer, Layer], factor: float, comparable: bool
 ) -> dict[StageName, Stage]:
     """Return what the two files say differently."""
-    found: dict[StageName, Stage] = {}
+    stages: dict[StageName, Stage] = {}
 
     def add(stage: StageName, says: str, change: float | None = None) -> None:
-        found[stage] = Stage(stage, "differs", says, change)
+        stages[stage] = Stage(stage, "differs", says, change)
 
     a, b = one.facts, other.facts
     before, after = expected_multiplier(a, None), expected_multiplier(b, None)
@@ -244,7 +244,7 @@ def _declared(
             add("mask", joined((mask, kinds), ": ") if kinds else mask)
     elif kinds := _kinds(layers):
         add("mask", kinds)
-    return found
+    return stages
 
 
 def _numbers_differ(x: float | None, y: float | None, one: Subject, other: Subject) -> bool:

@@ -76,7 +76,7 @@ class HeadComparison(HeadPair):
     @property
     def first(self) -> Stage | None:
         """The first stage that differs."""
-        return next((each for each in self.stages if each.state == "differs"), None)
+        return next((stage for stage in self.stages if stage.state == "differs"), None)
 
     @property
     def is_downstream(self) -> bool:
@@ -114,40 +114,40 @@ class Comparison:
     @property
     def downstream(self) -> tuple[HeadComparison, ...]:
         """The heads that differ only because an earlier layer does."""
-        return tuple(each for each in self.heads if each.is_downstream)
+        return tuple(head for head in self.heads if head.is_downstream)
 
     @property
     def differs(self) -> bool:
         """Whether anything differs."""
-        return bool(self.missing) or any(each.first is not None for each in self.heads)
+        return bool(self.missing) or any(head.first is not None for head in self.heads)
 
     @property
     def first(self) -> tuple[Stage, tuple[HeadComparison, ...]] | None:
         """The first stage that differs in the first layer with a difference, and the heads in which it does."""
         places = [
-            (each.layer.position, ORDER.index(stage.name)) for each in self.heads if (stage := each.first) is not None
+            (head.layer.position, ORDER.index(stage.name)) for head in self.heads if (stage := head.first) is not None
         ]
         if not places:
             return None
         position, order = min(places)
         heads = tuple(
-            each for each in self.heads if each.layer.position == position and each.stages[order].state == "differs"
+            head for head in self.heads if head.layer.position == position and head.stages[order].state == "differs"
         )
         return heads[0].stages[order], heads
 
     @property
     def changed(self) -> dict[str, str]:
         """What changed the weights of layers whose outputs are not compared, by the layer's number."""
-        return {str(each.layer.index): stage.says for each in self.heads for stage in each.stages if stage.changed}
+        return {str(head.layer.index): stage.says for head in self.heads for stage in head.stages if stage.changed}
 
     @property
     def ranked(self) -> tuple[HeadComparison, ...]:
         """The heads in the order of their first difference, by layer and stage, the most changed first."""
 
-        def key(each: HeadComparison) -> tuple[float, int, float]:
-            first = each.first
-            return (math.inf, 0, -each.change) if first is None else (
-                each.layer.position, ORDER.index(first.name), -each.change
+        def key(comparison: HeadComparison) -> tuple[float, int, float]:
+            first = comparison.first
+            return (math.inf, 0, -comparison.change) if first is None else (
+                comparison.layer.position, ORDER.index(first.name), -comparison.change
             )  # fmt: skip
 
         return tuple(sorted(self.heads, key=key))
@@ -155,9 +155,9 @@ class Comparison:
 
 def compared(heads: Sequence[HeadComparison], missing: tuple[str, ...], notes: tuple[str, ...]) -> Comparison:
     """Return the comparison of two captures; what arrives after the first layer that differs is downstream of it."""
-    positions = [each.layer.position for each in heads if each.first is not None]
+    positions = [head.layer.position for head in heads if head.first is not None]
     first = min(positions, default=len(heads))
-    later = tuple(_with_downstream(each) if each.layer.position > first else each for each in heads)
+    later = tuple(_with_downstream(head) if head.layer.position > first else head for head in heads)
     return Comparison(later, missing, notes)
 
 
@@ -180,10 +180,10 @@ def _with_downstream(head: HeadComparison) -> HeadComparison:
 
 def difference_in_words(heads: Sequence[HeadComparison]) -> str:
     """Return what differs in heads of one layer at their first stage; of one head, if they differ in other words."""
-    says = {each.first.says for each in heads if each.first is not None}
-    worst = max(heads, key=lambda each: each.change)
+    says = {head.first.says for head in heads if head.first is not None}
+    worst = max(heads, key=lambda head: head.change)
     said = "" if worst.first is None else worst.first.says
-    alike = all(_is_alike(each, worst) for each in heads)
+    alike = all(_is_alike(head, worst) for head in heads)
     return said if len(says) < 2 or alike else message("head {head}: {text}", head=worst.head, text=said)
 
 
@@ -198,7 +198,7 @@ def same_before(found: Comparison) -> str:
     """Return that the layers before the first difference are the same; empty if there are none."""
     if found.first is None:
         return ""
-    numbers = {each.layer.index for each in found.heads if each.layer.position < found.first[1][0].layer.position}
+    numbers = {head.layer.index for head in found.heads if head.layer.position < found.first[1][0].layer.position}
     if not numbers:
         return ""
     words = numbers_in_words(numbers)
@@ -207,7 +207,7 @@ def same_before(found: Comparison) -> str:
 
 def _arriving(heads: Sequence[HeadComparison]) -> str:
     """Return what arrives in heads otherwise because of an earlier layer: q and k, v, or all of them."""
-    names = {stage.name for each in heads for stage in each.stages if stage.state == "downstream"}
+    names = {stage.name for head in heads for stage in head.stages if stage.state == "downstream"}
     if "v" not in names:
         return message("q and k")
     return message("q, k and v") if "qk" in names else message("v")
@@ -218,7 +218,7 @@ def downstream_words(found: Comparison) -> str:
     heads = found.downstream
     if not heads or found.first is None:
         return ""
-    numbers = {each.test_layer.index for each in heads}
+    numbers = {head.test_layer.index for head in heads}
     return message(
         "{layers}, {heads}: {arrives} differ because layer {first} does",
         layers=counted("layer {numbers}", "layers {numbers}", len(numbers), numbers=numbers_in_words(numbers)),

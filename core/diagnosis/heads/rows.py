@@ -93,8 +93,8 @@ def scores(rows: Rows, how: Normalise) -> FloatArray:
 
 def factors(rows: Rows, rule: Rule) -> FloatArray:
     """Return what a rule multiplies the scores as stored by; broadcasts to [texts, rows, keys]."""
-    found = computation(rule, rows.layer, rows.data).multipliers(rows.counts, slice(0, len(rows.q)), rows.at)
-    return np.full((1, 1, 1), found) if isinstance(found, int | float) else found
+    multipliers = computation(rule, rows.layer, rows.data).multipliers(rows.counts, slice(0, len(rows.q)), rows.at)
+    return np.full((1, 1, 1), multipliers) if isinstance(multipliers, int | float) else multipliers
 
 
 def logits(rows: Rows, rule: Rule) -> FloatArray:

@@ -132,7 +132,12 @@ def _contradicts(first: Examination, later: Examination) -> bool:
 def _have_same_causes(one: Verdict, other: Verdict) -> bool:
     """Return whether two verdicts name the same causes of the scores, and the same multiplier."""
     of = [
-        {name for each in verdict.findings if each.stage not in _AFTER for name in (each.cause, *each.also)}
+        {
+            name
+            for finding in verdict.findings
+            if finding.stage not in _AFTER
+            for name in (finding.cause, *finding.also)
+        }
         for verdict in (one, other)
     ]
     same = bool(of[0] & of[1]) or not (of[0] or of[1])

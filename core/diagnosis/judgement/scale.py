@@ -187,12 +187,12 @@ def _arriving(facts: StatedFacts) -> str:
 
 def unusual(multiplier: float, assumed: float, facts: StatedFacts, named: Sequence[Name]) -> tuple[str, Finding]:
     """Return what is said of a recorded multiplier that is not 1/√d_k, where nothing says what is intended."""
-    found = other_scale(multiplier, assumed, facts, named)
+    scale = other_scale(multiplier, assumed, facts, named)
     says = message(
         "{used}, where 1/√{d_k} is {usual}: {why}?",
         used=amount(facts.product(multiplier)),
         d_k=facts.d_k,
         usual=amount(facts.product(assumed)),
-        why=found.says,
+        why=scale.says,
     )
-    return says, found
+    return says, scale

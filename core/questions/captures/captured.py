@@ -94,14 +94,17 @@ class CaptureQuestion(Question[A]):
 
     @property
     def files(self) -> Sequence[Path]:
-        return tuple(file for each in self.captures for file in (each.path, *each.files))
+        return tuple(file for capture in self.captures for file in (capture.path, *capture.files))
 
     @cached_property
     def sources(self) -> dict[Path, Source]:
         """How workers open each capture, by its path."""
         from ...work.heads import source_of
 
-        return {each.path: source_of(each, each.path, *self.hints, exact=self.by_content) for each in self.captures}
+        return {
+            capture.path: source_of(capture, capture.path, *self.hints, exact=self.by_content)
+            for capture in self.captures
+        }
 
     def parts(self) -> Iterator[Part[Any]]:
         return self.parts_of(self.tasks())
@@ -111,7 +114,7 @@ class CaptureQuestion(Question[A]):
         from ...work.heads import parts
 
         for task in tasks:
-            sources = [self.sources[each.path] for each in task.captures]
+            sources = [self.sources[capture.path] for capture in task.captures]
             yield from parts(task.work, sources, task.items, task.arguments)
 
     def local(self, tasks: Iterable[HeadTask]) -> Iterator[Any]:
@@ -160,9 +163,9 @@ class HeadsQuestion(CaptureQuestion[A]):
     @property
     def notes(self) -> Iterator[str]:
         several = len(self.captures) > 1
-        for each in self.captures:
-            for note in self.notes_on(each):
-                yield message("{path}: {note}", path=plain(each.path), note=note) if several else note
+        for capture in self.captures:
+            for note in self.notes_on(capture):
+                yield message("{path}: {note}", path=plain(capture.path), note=note) if several else note
 
     def notes_on(self, capture: CaptureFile) -> Sequence[str]:
         """Return what was assumed of a capture, and what its layers disagree on."""
@@ -171,7 +174,7 @@ class HeadsQuestion(CaptureQuestion[A]):
     @cached_property
     def chosen(self) -> Sequence[Sequence[Head]]:
         """The heads asked for, of each capture; raise CaptureError if there are none."""
-        return [chosen_heads(each, None, None) for each in self.captures]
+        return [chosen_heads(capture, None, None) for capture in self.captures]
 
     @property
     def asked(self) -> int:

@@ -86,34 +86,34 @@ class CheckCaptures(VerdictQuestion["Sequence[FileCheck]"]):
 
         old = open_capture(self.baseline, *self.hints)
         return [
-            CompareCaptures(*self.hints, reference=self.baseline, test=each.path, opened=(old, each))
-            for each in self.captures
+            CompareCaptures(*self.hints, reference=self.baseline, test=capture.path, opened=(old, capture))
+            for capture in self.captures
         ]
 
     @property
     def files(self) -> Sequence[Path]:
-        return (*super().files, *(file for each in self.comparisons[:1] for file in each.files))
+        return (*super().files, *(file for comparison in self.comparisons[:1] for file in comparison.files))
 
     @cached_property
     def sources(self) -> dict[Path, Any]:
         found = dict(super().sources)
-        for each in self.comparisons[:1]:
-            found |= replace(each, by_content=self.by_content).sources
+        for comparison in self.comparisons[:1]:
+            found |= replace(comparison, by_content=self.by_content).sources
         return found
 
     def tasks(self) -> Iterator[HeadTask]:
         from ...work.heads import check_figures
 
         yield from self.on_heads(check_figures, self.configuration, self.expect)
-        for each in self.comparisons:
-            yield pair_task(each.captures, each.plan.pairs)
+        for comparison in self.comparisons:
+            yield pair_task(comparison.captures, comparison.plan.pairs)
 
     def result(self, found: Sequence[Any]) -> Sequence[FileCheck]:
         results = iter(found)
         figures = iter([*self.with_layers(islice(results, self.asked))])
         heads = [[*islice(figures, len(each))] for each in self.chosen]
         compared: list[Comparison | None] = [
-            each.result([*islice(results, len(each.plan.pairs))]) for each in self.comparisons
+            comparison.result([*islice(results, len(comparison.plan.pairs))]) for comparison in self.comparisons
         ]
         compared = compared or [None for _ in heads]
         return [self._checked(*each) for each in zip(self.captures, heads, compared, strict=True)]
@@ -145,7 +145,9 @@ class CheckCaptures(VerdictQuestion["Sequence[FileCheck]"]):
         """Return the program of the first head with a finding, else of the first head."""
         from ...program.library import checked_code, opened
 
-        at = {(number, each.layer, each.head) for number, file in enumerate(answer) for each in file.findings}
+        at = {
+            (number, finding.layer, finding.head) for number, file in enumerate(answer) for finding in file.findings
+        }
         heads = [(number, each) for number, file in enumerate(answer) for each in file.heads]
         known = [head for head in heads if head[1].max_logit is not None] or heads
         number, chosen = next((head for head in known if (head[0], head[1].layer, head[1].head) in at), known[0])

@@ -41,9 +41,9 @@ class CompareCaptures(CaptureQuestion["Comparison"]):
 
     @property
     def notes(self) -> Iterator[str]:
-        for each in self.captures:
-            for note in each.notes:
-                yield message("{file}: {note}", file=each.path.name, note=note)
+        for capture in self.captures:
+            for note in capture.notes:
+                yield message("{file}: {note}", file=capture.path.name, note=note)
 
     @cached_property
     def plan(self) -> Plan:
@@ -54,7 +54,7 @@ class CompareCaptures(CaptureQuestion["Comparison"]):
         whole = plan(one, other)
         if self.layer is not None or self.head is not None:
             chosen = {(each.position, number) for each, number in chosen_heads(one, self.layer, self.head)}
-            pairs = tuple(each for each in whole.pairs if (each.layer.position, each.head) in chosen)
+            pairs = tuple(pair for pair in whole.pairs if (pair.layer.position, pair.head) in chosen)
             whole = replace(whole, pairs=pairs, missing=())
         if not whole.pairs:
             raise CaptureError(

@@ -33,7 +33,7 @@ class DiagnoseCaptures(VerdictQuestion["Sequence[HeadVerdict]"]):
     def chosen(self) -> Sequence[Sequence[Head]]:
         if self.only is not None:
             return [[self.only]]
-        return [chosen_heads(each, self.layer, self.head) for each in self.captures]
+        return [chosen_heads(capture, self.layer, self.head) for capture in self.captures]
 
     def tasks(self) -> Iterator[HeadTask]:
         from ...work.heads import diagnose
@@ -54,7 +54,7 @@ class DiagnoseCaptures(VerdictQuestion["Sequence[HeadVerdict]"]):
                 yield HeadVerdict(layer, head, not_finite_from_first_layer(verdict, layer, first))
 
     def result(self, found: Sequence[Any]) -> Sequence[HeadVerdict]:
-        return [each for each in self.heads(iter(found)) if not isinstance(each, InputError)]
+        return [head for head in self.heads(iter(found)) if not isinstance(head, InputError)]
 
     def table(self, answer: Iterable[HeadVerdict]) -> Table[Any]:
         from ...tables.diagnosis import diagnosis_table

@@ -130,7 +130,7 @@ class InspectCaptures(HeadsQuestion["Sequence[Inspected]"]):
 
     @cached_property
     def chosen(self) -> Sequence[Sequence[Head]]:
-        return [chosen_heads(each, self.layer, self.head) for each in self.captures]
+        return [chosen_heads(capture, self.layer, self.head) for capture in self.captures]
 
     @property
     def is_whole(self) -> bool:

@@ -62,13 +62,13 @@ def canonical_order(tensor: torch.Tensor, geometry: Geometry, cut: int = 0) -> t
         return None
     key_axis = fits[-1]
     rows = [axis for axis in free if axis != key_axis]
-    found = _match(shape, stride, rows, geometry)
-    if found is None:
+    match = _match(shape, stride, rows, geometry)
+    if match is None:
         return None
-    if found == sorted(found):  # dimensions of size 1 keep their places
+    if match == sorted(match):  # dimensions of size 1 keep their places
         return (*(axis for axis in everything if axis != key_axis), key_axis)
     ones = (axis for axis in everything if shape[axis] == 1 and axis != key_axis)
-    return (*ones, *found, key_axis)
+    return (*ones, *match, key_axis)
 
 
 def split_order(tensor: torch.Tensor, geometry: Geometry) -> tuple[tuple[int, ...], int] | None:

@@ -80,7 +80,9 @@ def with_lse(func: Any, given: Mapping[str, Any], out: Any) -> Any:
 
     The other call is of the same numbers, without dropout, which draws random numbers and does not change it.
     """
-    default = next((each.default_value for each in func._schema.arguments if each.name == "compute_log_sumexp"), None)
+    default = next(
+        (argument.default_value for argument in func._schema.arguments if argument.name == "compute_log_sumexp"), None
+    )
     if given.get("compute_log_sumexp", default) is not False:
         return out
     again = func(**{**given, "compute_log_sumexp": True, **({"dropout_p": 0.0} if given.get("dropout_p") else {})})

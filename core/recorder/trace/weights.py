@@ -76,7 +76,7 @@ def is_new(name: str) -> bool:
 def other(notes: Notebook, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], out: Any) -> bool:
     """Follow weights through an operation without a rule for them; return whether there were any."""
     name = func._schema.name
-    found = [(each, note) for each in _tensors(args) if isinstance(note := notes.find(each), WeightNote)]
+    found = [(tensor, note) for tensor in _tensors(args) if isinstance(note := notes.find(tensor), WeightNote)]
     if not found:
         return False
     if name in _MOVES and isinstance(out, torch.Tensor):
@@ -84,16 +84,16 @@ def other(notes: Notebook, func: Any, args: Sequence[Any], kwargs: Mapping[str, 
         return True
     source, note = found[0]
     short = name.removeprefix("aten::").rstrip("_")
-    for each in _tensors((out,)):
-        if not each.is_floating_point() or is_new(name):
+    for tensor in _tensors((out,)):
+        if not tensor.is_floating_point() or is_new(name):
             continue
-        same_storage = each.untyped_storage()._cdata == source.untyped_storage()._cdata
+        same_storage = tensor.untyped_storage()._cdata == source.untyped_storage()._cdata
         if same_storage and not func._schema.is_mutable:  # a view
             continue
         if same_storage:
             notes.put(source, replace(note, changed=(*note.changed, short)))
-        elif each.shape == source.shape:
-            passed(notes, source, each, altered(note, short, source, each))
+        elif tensor.shape == source.shape:
+            passed(notes, source, tensor, altered(note, short, source, tensor))
         else:
             reached(note, short)
     return True
@@ -113,7 +113,7 @@ def _moved(
     of = {id(each): numbers(each, own.geometry, own.index) for each, own in found if own.layer is note.layer}
     sources = [*_tensors(args[:1])]
     padded = name != "aten::constant_pad_nd" or not (args[2] if len(args) > 2 else kwargs.get("value", 0))
-    if not padded or any(of.get(id(each)) is None for each in sources):
+    if not padded or any(of.get(id(source)) is None for source in sources):
         reached(note, short)
         return
 

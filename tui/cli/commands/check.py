@@ -53,9 +53,9 @@ def _table(checked: Sequence[FileCheck], question: CheckCaptures, output: Output
     from ...views.results.diagnosis import statement_lines
     from ..printing import page
 
-    told = [each for file in checked for each in check_statements(file)]
+    told = [statement for file in checked for statement in check_statements(file)]
     if not any(each.findings for each in checked):
-        told += [each for file in checked for each in right_statements(file)]
+        told += [statement for file in checked for statement in right_statements(file)]
     lines = statement_lines(told, output.glyphs, output.text_width)
     return page(output, (), "", lines, *_advice(checked, question), check_counts(checked))
 
@@ -68,9 +68,9 @@ def _advice(checked: Sequence[FileCheck], question: CheckCaptures) -> list[str]:
             message("No evidence: the file needs lse, weights, or o and v, as `attn-tui record` writes them.")
         )
     if question.expect is None and any(
-        each.verdict.is_unusual or (each.verdict.word == "undecided" and not each.verdict.note)
+        head.verdict.is_unusual or (head.verdict.word == "undecided" and not head.verdict.note)
         for file in checked
-        for each in file.heads
+        for head in file.heads
     ):
         found.append(message("Undecided: say what is intended with --expect FORMULA or --config FILE."))
     return found

@@ -35,7 +35,7 @@ def _table(captures: Sequence[CaptureContents], found: Comparison, output: Outpu
     from ..printing import page
 
     glyphs, width = output.glyphs, output.text_width
-    names = [plain(each.path.name) for each in captures]
+    names = [plain(capture.path.name) for capture in captures]
     words = [
         message("{reference} and {test}", reference=names[0], test=names[1]),
         *(text for text in (captures[1].model,) if text),

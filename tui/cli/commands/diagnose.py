@@ -42,15 +42,15 @@ def _table(captures: Sequence[CaptureContents], heads: Sequence[HeadVerdict], ou
     from ..printing import page
 
     words = files_words(captures, lambda capture: plain(capture.path.name))
-    sources = dict.fromkeys(message("expected from {source}", source=each.verdict.expected.words) for each in heads)
+    sources = dict.fromkeys(message("expected from {source}", source=head.verdict.expected.words) for head in heads)
     words += [*sources][:1] if len(sources) == 1 else []
     glyphs, width = output.glyphs, output.text_width
     lines = diagnosis_lines(heads, glyphs, width)
     last = [*evidence_words(heads), verdict_counts(heads)]
-    if any(each.verdict.word == "no-evidence" for each in heads):
+    if any(head.verdict.word == "no-evidence" for head in heads):
         hint = message("`attn-tui inspect FILE --rules all` shows what every scale rule would do to a head")
         last.insert(0, message("without evidence: {hint}", hint=hint))
-    elif any(each.verdict.is_unusual for each in heads):
+    elif any(head.verdict.is_unusual for head in heads):
         last.insert(0, message("Say what is intended with --expect FORMULA or --config FILE."))
     return page(output, words, "", lines, *last)
 

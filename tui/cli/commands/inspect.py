@@ -114,7 +114,9 @@ def _table(heads: Sequence[Replay], output: Output) -> str:
 
     say = output.glyphs.say
     header, lines, _ = replay_grid(heads)
-    rows = [[say(name(rules)), *(signed(say(each), output.glyphs) for each in figures)] for rules, *figures in lines]
+    rows = [
+        [say(name(rules)), *(signed(say(figure), output.glyphs) for figure in figures)] for rules, *figures in lines
+    ]
     table = [[*map(say, header)], *rows]
     shown = aligned(_folded(table, output.width) if output.on_screen else table, to_left=(0,))
     below = replay_remarks(heads)

@@ -169,12 +169,12 @@ def _graded(request: LearnArguments, figures: ItemFigures) -> Grade | None:
 
 def _measured(question: ReadItems, messages: Glyphs, guess: float | None = None) -> list[ItemFigures]:
     """Measure the figures of items; a guess is one at the answer of the only one."""
-    found: list[ItemFigures] = []
+    figures: list[ItemFigures] = []
     with ProgressLine(message("measuring"), messages) as progress:
         for item in question.items:
-            progress.show(len(found) / len(question.items))
-            found += ReadItems((item,)).answer()
-    return [replace(each, guess=guess) for each in found]
+            progress.show(len(figures) / len(question.items))
+            figures += ReadItems((item,)).answer()
+    return [replace(each, guess=guess) for each in figures]
 
 
 COMMAND = CliCommand(

@@ -131,7 +131,7 @@ class RecordArguments(Arguments):
     options: Options = _DEFAULT  # of the recorder
 
 
-_PASSED = {each.name for each in fields(Options)} & {each.name for each in fields(RecordArguments)}
+_PASSED = {field.name for field in fields(Options)} & {field.name for field in fields(RecordArguments)}
 
 
 def _request(given: Given) -> RecordArguments:
@@ -291,18 +291,18 @@ def _witness(
                 os.close(each)
     for _ in range(2):
         os.open(os.devnull, os.O_RDWR)  # stdin and stdout
-    found = reports_in(_read_until_end(process, inbox))
-    for unsaid in (each.words for each in found if each.event is ProcessEvent.UNSAID):
+    reports = reports_in(_read_until_end(process, inbox))
+    for unsaid in (each.words for each in reports if each.event is ProcessEvent.UNSAID):
         for line in unsaid.splitlines():
             say(line, output.messages)
-    told = [each.words for each in found if each.event in (ProcessEvent.SAID, ProcessEvent.UNSAID)]
+    told = [each.words for each in reports if each.event in (ProcessEvent.SAID, ProcessEvent.UNSAID)]
     said = "".join(told)
     files = recorder.recorded_files(options)
     unnamed = [str(file) for file in files if str(file) not in said and f"{file.parent}: " not in said]
     if unnamed:
         say(message("recorded by processes that did not report: {files}", files=", ".join(unnamed)), output.messages)
     elif not files and not told:
-        for line in _nothing(found, options, is_python):
+        for line in _nothing(reports, options, is_python):
             say(line, output.messages)
 
 

@@ -55,9 +55,9 @@ def _request(given: Given) -> Asked[WorkOut]:
     values.setdefault("scores", start_scores(parameters.d_k))
     example = Example(**values)
     sides = parameters, setting_a(parameters)
-    for each in sides:
-        multiplier_of(each)
-    needs = [name for each in sides for name in scale_rule(each.scale).needs]
+    for side in sides:
+        multiplier_of(side)
+    needs = [name for side in sides for name in scale_rule(side.scale).needs]
     remarks += tuple(
         no_effect(FIELD[name].option) for name in ("d_k", "n_keys") if name in given and name not in needs
     )

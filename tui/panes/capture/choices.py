@@ -97,7 +97,7 @@ def choose_expectation(
 
     Letters type a formula, such as 1/sqrt(d).
     """
-    known = expectations(heads, [each.verdict.expected.multiplier if current is None else None for each in heads])
+    known = expectations(heads, [head.verdict.expected.multiplier if current is None else None for head in heads])
     rows = [_row(each, len(heads)) for each in known] or [Choice("", message("as the file says"), help=_HELP)]
     if current is not None and current not in [row.value for row in rows]:
         rows.append(_row(expectation(current, heads), len(heads)) if heads else Choice(current, current))

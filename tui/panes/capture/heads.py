@@ -102,7 +102,7 @@ class Heads:
         first = not self.compared
         known = [*self.compared.values(), *found.heads]
         heads = compared(sorted(known, key=lambda each: each.test_layer.position), (), ()).heads
-        self.compared = {(each.test_layer.position, each.test_head): each for each in heads}
+        self.compared = {(head.test_layer.position, head.test_head): head for head in heads}
         self.missing = found.missing
         self._forget()
         if first and self.compared:
@@ -143,7 +143,7 @@ class Heads:
         if self._page is None:
             layers = self.capture.layers if self.capture is not None else ()
             heads = [HeadVerdict(layers[place[0]], place[1], each) for place, each in sorted(self.verdicts.items())]
-            found = groups(fault for each in heads for fault in faults_of(each))
+            found = groups(fault for head in heads for fault in faults_of(head))
             name = "" if self.baseline is None else self.baseline.name
             self._page = ModelPage(layers, heads, found, self.cursor, self._comparison(), name)
         return self._page._replace(cursor=self.cursor)
@@ -277,7 +277,7 @@ class Heads:
         if self.baseline is not None and found is not None:
             return change_words(found, self.baseline.name), found.differs
         forms = file_summary(self.capture.layers, self.measured, self.verdicts, self.capture.disagreements)
-        return forms, any(each.is_wrong for each in self.verdicts.values())
+        return forms, any(verdict.is_wrong for verdict in self.verdicts.values())
 
 
 def find(
@@ -328,7 +328,7 @@ def change_words(comparison: Comparison, name: str) -> list[str]:
         found = comparison.missing[0] if comparison.missing else message("nothing differs")
         return [message("against {name}: {found}", name=name, found=in_words_of_baseline(found))]
     stage, heads = comparison.first
-    place = place_in_words([(each.test_layer, each.test_head) for each in heads])
+    place = place_in_words([(head.test_layer, head.test_head) for head in heads])
     first = message(
         "FIRST DIFFERENCE from {name}: {stage}, {place}", name=name, stage=STAGES[stage.name], place=place
     )

@@ -234,9 +234,9 @@ class HeadMapWidget(LinesWidget):
             await self.app.run_action("options", self.parent)  # pyright: ignore[reportUnknownMemberType]
             return
         width, height = self.size
-        found = head_at(self._map, known.cursor, width, self._map_height(height), x, y)
-        if found is not None:
-            self.go(*found)
+        head = head_at(self._map, known.cursor, width, self._map_height(height), x, y)
+        if head is not None:
+            self.go(*head)
 
     def wheel(self, event: events.MouseEvent, direction: int) -> None:
         layer, head = self.known.cursor

@@ -520,7 +520,7 @@ class CapturePane(Pane):
         self.show_statistic(next_of(self.heads.choices, self.heads.statistic).name)
 
     def show_statistic(self, name: str) -> None:
-        self.heads.statistic = next(each for each in self.heads.choices if each.name == name)
+        self.heads.statistic = next(choice for choice in self.heads.choices if choice.name == name)
         self._rank()
 
     def action_order(self) -> None:

@@ -164,19 +164,19 @@ class MeasureHeads(Request):
         running = cache.workers.begin(plan)
 
         def steps() -> Iterator[tuple[float, list[HeadStatistics]]]:
-            each: HeadSurvey
+            result: HeadSurvey
             for done in running.steps():
                 fraction = done.seconds / running.total
                 yield fraction, []
-                for each in results_of(done):
-                    layer, head = each.place
-                    if each.exact or each.measured is None:  # marked on the map; selecting it shows the reason
-                        yield fraction, [HeadStatistics({each.place: each.measured})]
-                    if each.measured is not None:
-                        latest[each.place] = each.measured
+                for result in results_of(done):
+                    layer, head = result.place
+                    if result.exact or result.measured is None:  # marked on the map; selecting it shows the reason
+                        yield fraction, [HeadStatistics({result.place: result.measured})]
+                    if result.measured is not None:
+                        latest[result.place] = result.measured
                     of_layer = known.setdefault(layer, {})
-                    if each.known is not None:
-                        of_layer[head] = each.known
+                    if result.known is not None:
+                        of_layer[head] = result.known
                     if len(of_layer) == capture.layers[layer].heads:  # reasons compare the heads of a layer
                         for place in [place for place in latest if place[0] == layer]:
                             reasons = explained(latest.pop(place), place[1], of_layer)
@@ -349,7 +349,7 @@ class CompareHeads(Request):
             for done in running.steps():  # an error is marked on the map
                 yield (
                     done.seconds / running.total,
-                    [each for each in done.results if not isinstance(each, InputError)],
+                    [result for result in done.results if not isinstance(result, InputError)],
                 )
 
         yield from batches(

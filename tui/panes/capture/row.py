@@ -108,7 +108,7 @@ def _column_name(column: RowColumn) -> str:
 
 def nan_words(row: AttentionRow, width: int, glyphs: Glyphs) -> str:
     """Return which columns are NaN and, if that fits, why; empty if none is."""
-    failed = [message("{side} is NaN", side=_column_name(each)) for each in row.columns if each.is_nan]
+    failed = [message("{side} is NaN", side=_column_name(column)) for column in row.columns if column.is_nan]
     sides = joined(failed, ", ")
     return glyphs.fitting([message("{sides}: softmax takes ∞ − ∞", sides=sides), sides], width) if failed else ""
 

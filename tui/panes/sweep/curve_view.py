@@ -99,7 +99,7 @@ def others(swept: Sequence[tuple[SweepCurve, TableContents | None]]) -> list[Oth
 
 def contents_of(point: SweptPoint) -> TableContents:
     """Return a point as the contents of a table."""
-    rounded = any(each.precision in ROUNDED for each in settings(point.prediction.parameters))
+    rounded = any(setting.precision in ROUNDED for setting in settings(point.prediction.parameters))
     return TableContents(point.point.measurement.columns, point.prediction.columns, point.deviations, rounded)
 
 

@@ -96,9 +96,9 @@ class RunPage(HeadsWidget):
     def on_click(self, event: events.Click) -> None:
         if self.shown is not None:
             at = self.place_of(event)
-            found = head_at_page(self.shown, self.cursor, self._about, self.size, at, self.glyphs)
-            if found is not None:
-                self._choose(*found)
+            head = head_at_page(self.shown, self.cursor, self._about, self.size, at, self.glyphs)
+            if head is not None:
+                self._choose(*head)
 
 
 class RunMap(HeadsWidget):
@@ -137,9 +137,9 @@ class RunMap(HeadsWidget):
         if self.shown is not None:
             size = self._map_size(*self.size)
             x, y = self.place_of(event)
-            found = head_at(self.shown, self.cursor, size, x, y - _ABOVE)
-            if found is not None:
-                self._choose(*found)
+            head = head_at(self.shown, self.cursor, size, x, y - _ABOVE)
+            if head is not None:
+                self._choose(*head)
 
 
 class RankedHeadsWidget(HeadsWidget):

@@ -289,10 +289,10 @@ def statistic_choices(statistics: Iterable[Statistic]) -> tuple[Choice, ...]:
     """Return the rows of statistics."""
     return tuple(
         Choice(
-            each.name, each.label, each.formula, each.definition, each.source, each.group,
-            (each.short, *SYNONYMS.get(each.name, ())),
+            statistic.name, statistic.label, statistic.formula, statistic.definition, statistic.source,
+            statistic.group, (statistic.short, *SYNONYMS.get(statistic.name, ())),
         )
-        for each in statistics
+        for statistic in statistics
     )  # fmt: skip
 
 

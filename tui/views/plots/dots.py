@@ -35,7 +35,7 @@ def saturation_axis(cells: int) -> LogAxis:
 
 def multiplier_axis(multipliers: Iterable[float], cells: int) -> LogAxis:
     """Return an axis for these multipliers that ends at powers of ten beyond them."""
-    known = [each for each in multipliers if each > 0] or [1.0]
+    known = [multiplier for multiplier in multipliers if multiplier > 0] or [1.0]
     low, high = math.log10(min(known)), math.log10(max(known))
     low, high = math.floor(low - _ROOM), math.ceil(high + _ROOM)
     return LogAxis(low * math.log(10), high * math.log(10), cells)

@@ -82,9 +82,9 @@ def _with_arrows(line: Line, sides: tuple[float, float], at: PictureColumns, gly
     name: Span = (line[0][0][:-1] + (glyphs.left if sides[0] >= _SHOWN / 2 else " "), role)
     words = line[-1] if line[-1][0].strip() else line[-2]
     arrow = glyphs.right if sides[1] >= _SHOWN / 2 else " "
-    found: list[Span] = [name, *line[1:]]
-    found[found.index(words)] = (arrow + words[0][1:], words[1])
-    return tuple(found)
+    spans: list[Span] = [name, *line[1:]]
+    spans[spans.index(words)] = (arrow + words[0][1:], words[1])
+    return tuple(spans)
 
 
 def share_bar(

@@ -45,8 +45,8 @@ def stage_lines(found: Comparison, glyphs: Glyphs, width: int | None = None) -> 
     header = [message("layer"), *STAGES.values(), message("median KL")]
     lines: list[list[str]] = []
     for heads in _layers(found):
-        cells = [_cell([each.stages[number].state for each in heads], glyphs) for number in range(len(ORDER))]
-        known = sorted(each.divergence for each in heads if each.divergence is not None)
+        cells = [_cell([head.stages[number].state for head in heads], glyphs) for number in range(len(ORDER))]
+        known = sorted(head.divergence for head in heads if head.divergence is not None)
         lines.append([str(heads[0].layer.index), *cells, digits(known[len(known) // 2] if known else None)])
     return table_lines(TextGrid(header, lines), glyphs, width)
 
@@ -63,9 +63,9 @@ def reasons(found: Comparison) -> list[tuple[str, str]]:
     first = None if found.first is None else found.first[0]
     for heads in _layers(found):
         by_stage: dict[StageName, list[HeadComparison]] = {}
-        for each in heads:
-            if each.first is not None:
-                by_stage.setdefault(each.first.name, []).append(each)
+        for head in heads:
+            if head.first is not None:
+                by_stage.setdefault(head.first.name, []).append(head)
         for name in ORDER:
             if name not in by_stage:
                 continue
@@ -97,8 +97,8 @@ def change_lines(found: Comparison, glyphs: Glyphs, width: int | None = None) ->
 
 def _layers(found: Comparison) -> list[list[HeadComparison]]:
     by_layer: dict[int, list[HeadComparison]] = {}
-    for each in found.heads:
-        by_layer.setdefault(each.layer.position, []).append(each)
+    for head in found.heads:
+        by_layer.setdefault(head.layer.position, []).append(head)
     return [by_layer[position] for position in sorted(by_layer)]
 
 

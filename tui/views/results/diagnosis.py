@@ -24,7 +24,7 @@ _IS = 15  # cells for what it is, before what it should be
 
 def statement_lines(statements: Iterable[Statement], glyphs: Glyphs, width: int) -> list[Line]:
     """Return each statement as a label, what stands beside it, and more lines below that; and a blank line."""
-    return [line for each in statements for line in _block(each, glyphs, width)]
+    return [line for statement in statements for line in _block(statement, glyphs, width)]
 
 
 def _block(statement: Statement, glyphs: Glyphs, width: int) -> list[Line]:
@@ -54,7 +54,7 @@ _MOST_LINES = 64  # of layers; a file with more kinds of lines tells its faults 
 
 def diagnosis_lines(heads: Sequence[HeadVerdict], glyphs: Glyphs, width: int) -> list[Line]:
     """Return the table of layers, then the block of each fault."""
-    found = groups(fault for each in heads for fault in faults_of(each))
+    found = groups(fault for head in heads for fault in faults_of(head))
     lines: list[Line] = []
     rows = verdict_rows(found)
     if any(row.used is not None for row in rows) and len(rows) <= _MOST_LINES:
@@ -76,7 +76,7 @@ def multiplier_lines(
 
     `chosen` is the row with the cursor.
     """
-    expected = {(each.layer, each.head): each.verdict.expected for each in heads}
+    expected = {(head.layer, head.head): head.verdict.expected for head in heads}
     wanted = [expected[row.heads[0]] for row in rows]
     amounts = [row.amounts or "—" for row in rows]
     words = [glyphs.say("right") if row.rule == "healthy" else glyphs.say(row.rule) for row in rows]

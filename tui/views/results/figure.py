@@ -38,8 +38,8 @@ def sweep_figure(found: SweepResult, glyphs: Glyphs) -> str:
     curves = _curves(found, keys, statistic.name, glyphs)
     if len(curves) > len(_COLOURS):
         raise InputError("a figure has at most {most} curves, not {count}", most=len(_COLOURS), count=len(curves))
-    ys = [y for each in curves for _, value, error in each.measured for y in (value - error, value + error)]
-    ys += [y for each in curves for _, y in each.exact]
+    ys = [y for curve in curves for _, value, error in curve.measured for y in (value - error, value + error)]
+    ys += [y for curve in curves for _, y in curve.exact]
     if not ys:
         raise InputError("a figure needs values, and {statistic} has none here", statistic=statistic.label)
     low, high = min(ys), max(ys)

@@ -210,7 +210,7 @@ def changed_settings(p: Parameters) -> str:
     """Return the settings that are not the usual ones, other than d_k and scale rules: `mask causal`."""
     usual = usual_of(p)
     fields = (each for each in FIELDS if each.applies(p) and each.name not in ("d_k", "scale", "against", "n_keys"))
-    changed = [each for each in fields if getattr(p, each.name) != getattr(usual, each.name)]
+    changed = [field for field in fields if getattr(p, field.name) != getattr(usual, field.name)]
     return joined([joined([each.label, value_text(each, p)]) for each in changed], " · ")
 
 

@@ -153,7 +153,7 @@ def _headline(page: ModelPage, group: FaultGroup, width: int, height: int, glyph
     side = glyphs.say(rest)
     fits = cells(label) + cells(where) + cells(side) + 8 <= width
     lines: list[Line] = [ends(first, ((side, "dim"), (" ", "text")), width) if fits else fitted(first, width)]
-    [expected] = [each.verdict.expected for each in page.heads if (each.layer, each.head) == group.heads[0]]
+    [expected] = [head.verdict.expected for head in page.heads if (head.layer, head.head) == group.heads[0]]
     numbers: list[Line] = []
     if height >= _LEAST and group.used is not None and group.used[0] == group.used[1]:
         severe = fault.severe
@@ -207,7 +207,7 @@ def _others(page: ModelPage, group: FaultGroup) -> str:
     if len(page.heads) < count:
         return message("{judged} of {count} heads judged", judged=len(page.heads), count=count)
     faults = [each for each in page.found if each.fault.severe and each.rule != "healthy"]
-    others = {(layer.position, head) for each in faults for layer, head in each.heads}
+    others = {(layer.position, head) for fault in faults for layer, head in fault.heads}
     others -= {(layer.position, head) for layer, head in group.heads}
     if others:
         return counted("{number} other head is wrong (n)", "{number} other heads are wrong (n)", len(others))
@@ -223,7 +223,7 @@ def _others(page: ModelPage, group: FaultGroup) -> str:
 def _effect(page: ModelPage, width: int, glyphs: Glyphs) -> list[Line]:
     """Return what a fault does to attention, if that is known of the selected head."""
     of: dict[Place, Consequence | None] = {
-        (each.layer.position, each.head): each.verdict.consequence for each in page.heads
+        (head.layer.position, head.head): head.verdict.consequence for head in page.heads
     }
     effect = of.get(page.cursor)
     if effect is None:

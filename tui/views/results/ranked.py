@@ -194,7 +194,7 @@ def ranked_lines(
     left = math.inf if width is None else width - (_PLACE + _VALUE + _STATUS + 2) - _ROOM
     shares = left >= sum(_SHARES.values())
     bars = left >= sum(_SHARES.values()) + _BAR + 1
-    values = [_value(each.measured, statistic.name) for each in heads]
+    values = [_value(head.measured, statistic.name) for head in heads]
     full = full_bar(heads, statistic) if full is None else full
     lines: list[Line] = []
     for number, (each, value) in enumerate(zip(heads, values, strict=True)):
@@ -224,7 +224,7 @@ def full_bar(heads: Sequence[RankedHead], statistic: Statistic) -> float:
     """Return the value of a full bar: the largest one, or of saturation ratios _FULL."""
     if statistic.name == "saturation":
         return _FULL
-    values = [_value(each.measured, statistic.name) for each in heads]
+    values = [_value(head.measured, statistic.name) for head in heads]
     return max((value for value in values if value is not None), default=0.0)
 
 

@@ -106,25 +106,25 @@ def _whole_percent(weight: float) -> str:
     return f"{value:.0f}" if value < 99.5 or value == 100 else f"{math.floor(10 * value) / 10:.1f}"
 
 
-def _weights(each: WorkedExample, side: int, role: Role, glyphs: Glyphs) -> list[Line]:
+def _weights(example: WorkedExample, side: int, role: Role, glyphs: Glyphs) -> list[Line]:
     """Return logits and weights of a column, a bar for each weight."""
     room = side - _LOGIT - _SHARE - 2
-    logits = in_cells(each.logits, _LOGIT - 2, glyphs)
+    logits = in_cells(example.logits, _LOGIT - 2, glyphs)
     return [
         (
             (to_right(logit, _LOGIT - 1) + " ", "text"),
             (glyphs.bar(float(weight), room), role),
             (to_right(percent(float(weight)), _SHARE), role),
         )
-        for logit, weight in zip(logits, each.weights, strict=True)
+        for logit, weight in zip(logits, example.weights, strict=True)
     ]
 
 
-def _slopes(each: WorkedExample, at: int, side: int, role: Role, glyphs: Glyphs) -> list[Line]:
+def _slopes(example: WorkedExample, at: int, side: int, role: Role, glyphs: Glyphs) -> list[Line]:
     """Return the derivative of each weight by the logit of score `at`: a bar to the left or right of 0."""
     half = (side - _LOGIT - _SHARE - 3) // 2
     lines: list[Line] = []
-    for row in each.jacobian:
+    for row in example.jacobian:
         slope = float(row[at])
         length = min(round(abs(slope) / _LARGEST_SLOPE * half), half)
         stroke, rest = glyphs.axis[0] * length, "·" if not glyphs.ascii else "."
@@ -145,10 +145,10 @@ def _slopes(each: WorkedExample, at: int, side: int, role: Role, glyphs: Glyphs)
     return lines
 
 
-def _norm(each: WorkedExample, glyphs: Glyphs) -> str:
+def _norm(example: WorkedExample, glyphs: Glyphs) -> str:
     """Return the norm of the Jacobian and what it means for gradients."""
-    word = message("vanishes") if each.jacobian_norm < DEAD else message("flows")
-    norm = joined([glyphs.say("‖J‖_F"), short(each.jacobian_norm, glyphs)])
+    word = message("vanishes") if example.jacobian_norm < DEAD else message("flows")
+    norm = joined([glyphs.say("‖J‖_F"), short(example.jacobian_norm, glyphs)])
     return " " * _LOGIT + glyphs.say(joined([norm, word], "  "))
 
 

@@ -178,7 +178,9 @@ def _logits(sweep: SweepResult, cells: int, glyphs: Glyphs) -> Iterator[_Block]:
             ((" " * cells, "text"),),
         ]
         histograms = [each[index].histograms["logits"] for each in columns]
-        yield _Block(titles, [((sparkline(each, span.low, span.high, cells, glyphs), role),) for each in histograms])
+        yield _Block(
+            titles, [((sparkline(histogram, span.low, span.high, cells, glyphs), role),) for histogram in histograms]
+        )
 
 
 def sweep_sentences(sweep: SweepResult, deviations: Sequence[Deviations]) -> list[str]:
@@ -202,8 +204,8 @@ def sweep_sentences(sweep: SweepResult, deviations: Sequence[Deviations]) -> lis
         for name in sweep.shown
         if column.values[name] is not None
     }
-    sides = [each for point, _ in sweep.points for each in settings(point.parameters)]
-    if shown and any(each.precision in ROUNDED for each in sides):
+    sides = [setting for point, _ in sweep.points for setting in settings(point.parameters)]
+    if shown and any(side.precision in ROUNDED for side in sides):
         sentences.append(message("Exact values are those of exact arithmetic, whatever the number format."))
     failed, lost = (_most(sweep, name) for name in ("nan_rows", "weight_lost"))
     if failed:

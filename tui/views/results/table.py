@@ -78,7 +78,7 @@ class TableContents(NamedTuple):
 
 def with_theory(measurement: Measurement[Any], theory: Theory, full: bool = True) -> TableContents:
     """Return a measurement with its theory."""
-    rounded = any(each.precision in ROUNDED for each in settings(theory.prediction.parameters))
+    rounded = any(setting.precision in ROUNDED for setting in settings(theory.prediction.parameters))
     return TableContents(measurement.columns, theory.prediction.columns, theory.deviations, rounded, full)
 
 
@@ -220,7 +220,7 @@ def multiplier_text(column: Column, glyphs: Glyphs) -> str:
     """Return the multiplier, or `0.1 to 0.25` if rows differ."""
     if column.multipliers is None:
         return short(column.multiplier, glyphs)
-    low, high = (short(each, glyphs) for each in column.multipliers)
+    low, high = (short(multiplier, glyphs) for multiplier in column.multipliers)
     return message("{low} to {high}", low=low, high=high)
 
 
