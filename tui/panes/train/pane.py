@@ -82,7 +82,7 @@ class TrainPane(FieldsPane):
     @property
     def headed(self) -> bool:
         """Whether the screen has room for the headline."""
-        return self.screen.size.height >= HEADED and not self.one_at_a_time
+        return self.is_attached and self.screen.size.height >= HEADED and not self.one_at_a_time
 
     @property
     def race(self) -> Race:
