@@ -157,7 +157,7 @@ def run(request: OpenApp, ascii_only: bool, language: Language) -> int:
         from .commands.report import ReportArguments, run
 
         return run(ReportArguments(request.parameters), printed)
-    from .working import Asked
+    from .working import CommandRequest
 
     opened: dict[str, Any] = {"paths": (file.path,)} | {
         name: getattr(file, name) for name in ("axes", "mask_true", "tensor")
@@ -166,11 +166,11 @@ def run(request: OpenApp, ascii_only: bool, language: Language) -> int:
         from ...core.questions.captures.diagnose import DiagnoseCaptures
         from .commands.diagnose import run
 
-        return run(Asked(DiagnoseCaptures(expect=file.expect, **opened)), printed)
+        return run(CommandRequest(DiagnoseCaptures(expect=file.expect, **opened)), printed)
     from ...core.questions.captures.inspect import InspectCaptures
     from .commands.inspect import run
 
-    return run(Asked(InspectCaptures(**opened)), printed)
+    return run(CommandRequest(InspectCaptures(**opened)), printed)
 
 
 def open_app(request: OpenApp, ascii_only: bool) -> int:

@@ -166,16 +166,16 @@ SERIAL = Work("serial")
 
 
 @dataclass(frozen=True)
-class Asked(Arguments, Generic[Q]):
+class CommandRequest(Arguments, Generic[Q]):
     """A question that a command answers, and where the parts of its work are done."""
 
     question: Q
     work: Work = field(default_factory=Work)
 
 
-def asked(question: Q, given: Given, remarks: Iterable[str] = ()) -> Asked[Q]:
+def command_request(question: Q, given: Given, remarks: Iterable[str] = ()) -> CommandRequest[Q]:
     """Return a question with the options of its work, and remarks on others."""
-    return Asked(question, arguments(Work, given), remarks=tuple(remarks))
+    return CommandRequest(question, arguments(Work, given), remarks=tuple(remarks))
 
 
 @contextmanager

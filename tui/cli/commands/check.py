@@ -11,7 +11,7 @@ from ..captured import expected_rule, head_results, opened
 from ..output import CODE, LISTED, Output, OutputFormat, say
 from ..parser import CliCommand, Given, arguments
 from ..project import project_settings
-from ..working import Asked, Work, asked, complete
+from ..working import CommandRequest, Work, command_request, complete
 
 if TYPE_CHECKING:
     from ....core.tables.check import FileCheck
@@ -20,15 +20,15 @@ _FORMATS: tuple[OutputFormat, ...] = (*LISTED, "junit", "github", *CODE)
 _FOUND = 1  # the exit code if there are findings
 
 
-def _request(given: Given) -> Asked[CheckCaptures]:
+def _request(given: Given) -> CommandRequest[CheckCaptures]:
     project, expect = project_settings(), expected_rule(given)
     allow = (*project.get("allow", ()), *given.get("allow", ()))
     strict = project.get("strict", False) or given["strict"]
     question = arguments(CheckCaptures, project | given | {"allow": allow, "strict": strict}, expect=expect)
-    return asked(question, given)
+    return command_request(question, given)
 
 
-def run(request: Asked[CheckCaptures], output: Output) -> int:
+def run(request: CommandRequest[CheckCaptures], output: Output) -> int:
     """Check captures and print the findings; return the exit code: 0 without findings, else 1."""
     from ....core.tables.check import check_github, check_junit
 

@@ -6,10 +6,10 @@ from ....core.message import message
 from ....core.questions.learn import ReadItems, all_claims
 from ..output import CODE, LISTED, Output
 from ..parser import CliCommand
-from ..working import Asked, Work, answer, asked
+from ..working import CommandRequest, Work, answer, command_request
 
 
-def run(request: Asked[ReadItems], output: Output) -> int:
+def run(request: CommandRequest[ReadItems], output: Output) -> int:
     """Test every claim and print the verdicts; return the exit code."""
     from ...views.results.claims import claims_report
     from ..printing import page
@@ -39,7 +39,7 @@ examples:
   attn-tui claims --format json | jq '.claims[] | .id + ": " + .verdict'
 """,
     options=(Work,),
-    request=lambda given: asked(all_claims(), given),
+    request=lambda given: command_request(all_claims(), given),
     run=run,
     formats=(*LISTED, *CODE),
 )

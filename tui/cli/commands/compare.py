@@ -11,7 +11,7 @@ from ...views.lines import Line, wrapped
 from ..captured import head_results, opened
 from ..output import CODE, LISTED, Output, say
 from ..parser import CliCommand, arguments
-from ..working import Asked, Work, asked, complete
+from ..working import CommandRequest, Work, command_request, complete
 
 if TYPE_CHECKING:
     from ....core.captures.capture import CaptureContents
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _DIFFERENT = 1  # the exit code
 
 
-def run(request: Asked[CompareCaptures], output: Output) -> int:
+def run(request: CommandRequest[CompareCaptures], output: Output) -> int:
     """Compare two captures and print the differences; return the exit code: 0 if there are none, else 1."""
     question = opened(request.question, request.work, output)
     found = question.result(complete(head_results(question, request.work, message("comparing"), output)))
@@ -84,7 +84,7 @@ examples:
   attn-tui compare old.npz new.npz --format json
 """,
     options=(CompareCaptures, Work),
-    request=lambda given: asked(arguments(CompareCaptures, given), given),
+    request=lambda given: command_request(arguments(CompareCaptures, given), given),
     run=run,
     formats=(*LISTED, *CODE),
 )

@@ -12,7 +12,7 @@ from ....core.questions.cost import CountCost
 from ....core.questions.parse import value_of
 from ..output import WITH_CODE, Output
 from ..parser import CliCommand, Given, Parser
-from ..working import Asked
+from ..working import CommandRequest
 
 
 def _add_layer(parser: Parser) -> None:
@@ -31,13 +31,13 @@ def _add_layer(parser: Parser) -> None:
     parser.add_text(message("models"), models)
 
 
-def _request(given: Given) -> Asked[CountCost]:
+def _request(given: Given) -> CommandRequest[CountCost]:
     preset = PRESETS.get(given.get("model", ""))
     values = {field.name: value_of(field, given[field.name]) for field in SHAPE_FIELDS if field.name in given}
-    return Asked(CountCost(replace(preset.layer if preset else LayerShape(), **values), preset))
+    return CommandRequest(CountCost(replace(preset.layer if preset else LayerShape(), **values), preset))
 
 
-def run(request: Asked[CountCost], output: Output) -> int:
+def run(request: CommandRequest[CountCost], output: Output) -> int:
     """Count and print; return the exit code."""
     from ....core.tables.cost import cost_blocks
     from ...views.grid import block_lines

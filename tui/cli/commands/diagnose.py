@@ -10,18 +10,18 @@ from ....core.questions.captures.diagnose import DiagnoseCaptures
 from ..captured import expected_rule, head_results, opened
 from ..output import CODE, LISTED, Output
 from ..parser import CliCommand, Given, arguments
-from ..working import Asked, ResultStream, Work, asked
+from ..working import CommandRequest, ResultStream, Work, command_request
 
 if TYPE_CHECKING:
     from ....core.captures.capture import CaptureContents
     from ....core.diagnosis.groups import HeadVerdict
 
 
-def _request(given: Given) -> Asked[DiagnoseCaptures]:
-    return asked(arguments(DiagnoseCaptures, given, expect=expected_rule(given)), given)
+def _request(given: Given) -> CommandRequest[DiagnoseCaptures]:
+    return command_request(arguments(DiagnoseCaptures, given, expect=expected_rule(given)), given)
 
 
-def run(request: Asked[DiagnoseCaptures], output: Output) -> int:
+def run(request: CommandRequest[DiagnoseCaptures], output: Output) -> int:
     """Diagnose heads of captures and print the verdicts; return the exit code, 2 if some heads cannot be read."""
     question = opened(request.question, request.work, output)
     if output.format in CODE:

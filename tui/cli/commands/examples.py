@@ -13,7 +13,7 @@ from ....core.watching.snapshot import sample_run
 from .. import output as printing
 from ..output import Output
 from ..parser import Arguments, CliCommand, arguments
-from ..working import Asked
+from ..working import CommandRequest
 
 _RUN = "exploding"
 _ALL = EXAMPLES | {_RUN: message("a training run whose logits explode, for `attn-tui watch`")}
@@ -43,7 +43,7 @@ def run(request: ExampleArguments, output: Output) -> int:
         return open_app(OpenApp(file=capture(file), lang=request.lang), output.ascii_only)
     from . import diagnose
 
-    return diagnose.run(Asked(DiagnoseCaptures(paths=(file,))), output)
+    return diagnose.run(CommandRequest(DiagnoseCaptures(paths=(file,))), output)
 
 
 def _listed() -> str:

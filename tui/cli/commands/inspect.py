@@ -23,7 +23,7 @@ from ...views.numbers import signed
 from ..captured import head_results, opened
 from ..output import CODE, LISTED, Output
 from ..parser import CliCommand, Given, arguments
-from ..working import Asked, ResultStream, Work, asked, complete, one_engine
+from ..working import CommandRequest, ResultStream, Work, command_request, complete, one_engine
 
 if TYPE_CHECKING:
     from ....core.diagnosis.results import Replay
@@ -151,7 +151,7 @@ def _lines(text: str, width: int) -> list[str]:
     return ["".join(part for part, _ in line).rstrip() for line in wrapped(text, width)]
 
 
-def _request(given: Given) -> Asked[InspectCaptures]:
+def _request(given: Given) -> CommandRequest[InspectCaptures]:
     texts = with_scale(given)
     named = {name: texts[name] for name in HEAD_FIELD if name in texts}
     setting = AS_IN_FILE.with_values({name: value_of(HEAD_FIELD[name], text) for name, text in named.items()})
@@ -175,7 +175,7 @@ def _request(given: Given) -> Asked[InspectCaptures]:
     idle += [
         f"--{name.replace('_', '-')}" for name, field in OF_CONTEXT.items() if name in given and field not in needs
     ]
-    return asked(arguments(InspectCaptures, given, setting=setting), given, map(no_effect, idle))
+    return command_request(arguments(InspectCaptures, given, setting=setting), given, map(no_effect, idle))
 
 
 def _is_idle(name: str, setting: HeadSetting) -> bool:
@@ -185,7 +185,7 @@ def _is_idle(name: str, setting: HeadSetting) -> bool:
     )
 
 
-def run(request: Asked[InspectCaptures], output: Output) -> int:
+def run(request: CommandRequest[InspectCaptures], output: Output) -> int:
     """Measure and print heads of captures; return the exit code, 2 if some heads cannot be read."""
     with one_engine(request.work) as work:
         return _inspect(request.question, work, output)

@@ -13,7 +13,7 @@ from ....core.questions.parse import no_effect, parameter_values
 from ....core.questions.rules import CompareRules
 from ..output import CODE, LISTED, Output
 from ..parser import CliCommand, Given, arguments
-from ..working import Asked, Work, answer, asked, time_words
+from ..working import CommandRequest, Work, answer, command_request, time_words
 
 if TYPE_CHECKING:
     from ....core.tables.rules import ComparedMechanisms, RulesResult
@@ -24,7 +24,7 @@ _LEAST = {"batch": 2, "n_queries": 16}
 _ALL = 1000  # lines, more than there are rules and titles
 
 
-def _request(given: Given) -> Asked[CompareRules]:
+def _request(given: Given) -> CommandRequest[CompareRules]:
     values = parameter_values(given)
     parameters = parameters_from(values)
     question = arguments(CompareRules, given, parameters=parameters)
@@ -37,7 +37,7 @@ def _request(given: Given) -> Asked[CompareRules]:
         options += [option for option in ("--sort", "--reverse") if given.get(option[2:])]
         question = replace(question, sort="rule", reverse=False)
     question, fewer = _with_fewer(question, values)
-    return asked(question, given, (*map(no_effect, options), *fewer))
+    return command_request(question, given, (*map(no_effect, options), *fewer))
 
 
 def _with_fewer(question: CompareRules, given: Mapping[str, object]) -> tuple[CompareRules, tuple[str, ...]]:
@@ -64,7 +64,7 @@ def _seconds(question: CompareRules) -> float:
     return sum(part.seconds for part in question.parts())
 
 
-def run(request: Asked[CompareRules], output: Output) -> int:
+def run(request: CommandRequest[CompareRules], output: Output) -> int:
     """Measure and print; return the exit code."""
     output.check()
     question, what = request.question, message("measuring scale rules")

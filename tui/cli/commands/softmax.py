@@ -25,7 +25,7 @@ from ....core.questions.softmax import WorkOut
 from ....core.scales import scale_rule
 from ..output import WITH_CODE, Output
 from ..parser import CliCommand, Given, Parser, parameter_help
-from ..working import Asked
+from ..working import CommandRequest
 
 
 def _help(field: Field) -> Message:
@@ -41,7 +41,7 @@ def _add_example(parser: Parser) -> None:
     parser.add_fields(FIELD[name] for name in EXAMPLE_PARAMETERS)
 
 
-def _request(given: Given) -> Asked[WorkOut]:
+def _request(given: Given) -> CommandRequest[WorkOut]:
     names = [name for name in ("temperature", "shift") if name in given]
     values: dict[str, Any] = {name: float(value_of(EXAMPLE_FIELD[name], given[name])) for name in names}
     if "scores" in given:
@@ -61,10 +61,10 @@ def _request(given: Given) -> Asked[WorkOut]:
     remarks += tuple(
         no_effect(FIELD[name].option) for name in ("d_k", "n_keys") if name in given and name not in needs
     )
-    return Asked(WorkOut(example, parameters), remarks=remarks)
+    return CommandRequest(WorkOut(example, parameters), remarks=remarks)
 
 
-def run(request: Asked[WorkOut], output: Output) -> int:
+def run(request: CommandRequest[WorkOut], output: Output) -> int:
     """Work out the example and print it; return the exit code."""
     from ...views.results.softmax import softmax_lines
     from ..printing import page

@@ -16,7 +16,7 @@ from ....core.questions.sweep import SweepQuestion
 from ....core.statistics.catalogue import STATISTIC
 from ..output import CODE, LISTED, Output
 from ..parser import CliCommand, Given, Parser, arguments
-from ..working import Asked, DryRun, ProgressLine, ResultStream, Work, asked, performed
+from ..working import CommandRequest, DryRun, ProgressLine, ResultStream, Work, command_request, performed
 
 if TYPE_CHECKING:
     from ....core.tables.lab import SweepResult
@@ -36,7 +36,7 @@ def _add_parameters(parser: Parser) -> None:
     parser.add_text(message("parameters"), parser.glyphs.say(shared))
 
 
-def _request(given: Given) -> Asked[SweepQuestion]:
+def _request(given: Given) -> CommandRequest[SweepQuestion]:
     named = {name for name in FIELD if name in given}  # `grid` has those of d_k
     keys = given.pop("n_keys").strip() if is_grid(given.get("n_keys", "")) else ""
     width = MODELS[given["model"]].width if given.get("model") in MODELS else Parameters.d_k
@@ -79,10 +79,10 @@ def _request(given: Given) -> Asked[SweepQuestion]:
             most_draws=target.most_draws,
             largest=largest,
         )
-    return asked(question, given, map(no_effect, idle))
+    return command_request(question, given, map(no_effect, idle))
 
 
-def run(request: Asked[SweepQuestion], output: Output) -> int:
+def run(request: CommandRequest[SweepQuestion], output: Output) -> int:
     """Measure and print every point, or after Ctrl-C those that are done; return the exit code."""
     from ....core.tables.lab import sweep_table
     from ....core.work import sweeps

@@ -26,7 +26,7 @@ from ....core.training.settings import (
 )
 from ..output import CODE, LISTED, Output
 from ..parser import CliCommand, Given
-from ..working import SERIAL, Asked, answer
+from ..working import SERIAL, CommandRequest, answer
 
 if TYPE_CHECKING:
     from ....core.tables.table import TextGrid
@@ -69,7 +69,7 @@ def _names(field: Field) -> tuple[str, ...]:
     return field.option, *(["--learning-rate"] if field.name == "rate" else [])
 
 
-def _request(given: Given) -> Asked[RunRace]:
+def _request(given: Given) -> CommandRequest[RunRace]:
     try:
         grid = parse_grid(given.get("d_k", RaceOptions.d_k), RACE_FIELD["d_k"])
     except InputError as error:
@@ -85,7 +85,7 @@ def _request(given: Given) -> Asked[RunRace]:
     for race in races:
         if fault := fault_of(race):
             raise UsageError("--rules: {reason}", reason=fault)
-    return Asked(RunRace(races[0], tuple(grid[1:])), SERIAL)
+    return CommandRequest(RunRace(races[0], tuple(grid[1:])), SERIAL)
 
 
 def _rules(text: str) -> tuple[ScaleName, ...]:
@@ -105,7 +105,7 @@ def _rules(text: str) -> tuple[ScaleName, ...]:
         ) from None
 
 
-def run(request: Asked[RunRace], output: Output) -> int:
+def run(request: CommandRequest[RunRace], output: Output) -> int:
     """Run the races and print how each rule did; return the exit code."""
     output.check()
     found = answer(request.question, request.work, message("training"), output)
