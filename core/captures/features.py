@@ -76,13 +76,13 @@ class Values:
             raise self.error(key, value, message("a JSON list of {kind}", kind=kind))
         return tuple(floats)
 
-    def whole_numbers(self, key: str, least: int, accepted: str) -> tuple[int, ...] | None:
-        """Return a list of whole numbers from `least` up."""
+    def whole_numbers(self, key: str, least: int, accepted: str, end: float = 1 << 62) -> tuple[int, ...] | None:
+        """Return a list of whole numbers from `least` up and below `end`."""
         value = self.get(key)
         if value is None:
             return None
         listed = self.listed(key, value)
-        if not listed or not all(type(item) is int and least <= item < 1 << 62 for item in listed):
+        if not listed or not all(type(item) is int and least <= item < end for item in listed):
             raise self.error(key, value, accepted)
         return tuple(cast("Sequence[int]", listed))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -238,7 +239,7 @@ class Metadata:
 
     def lengths(self) -> tuple[int, ...] | None:
         """Return the number of tokens of each batch element that are not padding."""
-        return self.values.whole_numbers("lengths", 1, "a JSON list of positive whole numbers")
+        return self.values.whole_numbers("lengths", 1, "a JSON list of positive whole numbers", math.inf)
 
     def layer(self, position: int, index: int, layers: int, numbered: bool = True) -> LayerMetadata:
         """Return the metadata of layer `index`, at `position` of `layers`; its own entries override the file's.
