@@ -12,7 +12,7 @@ from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
 from attn_tui.tui.views.page import headline_lines, large, picture_columns, picture_line, section_line
 from attn_tui.tui.views.plots.dots import ENDS, dot_line, multiplier_axis, saturation_axis, zone_line
-from attn_tui.tui.views.plots.lab_pictures import gauge_lines, gauge_note, share_bar
+from attn_tui.tui.views.plots.lab_pictures import gauge_lines, gauge_note, logit_lines, share_bar
 from attn_tui.tui.views.results.table import with_theory
 from cases import for_each
 from hypothesis import given
@@ -161,3 +161,13 @@ def test_pictures_begin_and_end_at_the_same_columns_and_long_names_are_cut(width
     assert line.index("█") == at.name
     assert line.rindex("█") == at.name + at.picture - 1
     assert "…" in line[: at.name]
+
+
+def test_the_share_beyond_the_axis_is_said_whole_or_left_to_the_arrows() -> None:
+    columns = run(Parameters(d_k=512, n_keys=32, n_queries=16, batch=2)).columns
+    for width in range(40, 91):
+        texts = texts_of(logit_lines(columns, picture_columns(width), 2, UNICODE, 8.0))
+        said = [text for text in texts if "%" in text]
+        assert any(UNICODE.right in text for text in texts)
+        assert all(text.rstrip().endswith("% beyond") for text in said), width
+        assert said or width < 90

@@ -50,7 +50,8 @@ def logit_lines(
         below = histogram.below([span.low, span.high])
         total = max(histogram.total, 1)
         sides = below[0] / total, (histogram.total - below[1]) / total
-        beyond = "" if sum(sides) < _SHOWN else glyphs.say("{share} beyond", share=percent(sum(sides)))
+        said = message("{share} beyond", share=percent(sum(sides)))
+        beyond = "" if sum(sides) < _SHOWN else glyphs.fitting((said, ""), at.words - 2)  # else the arrows alone
         spread = _one_decimal(column.measured.get("logit_std", NOTHING).value, glyphs)
         words = [*[""] * (each - 2), *([beyond] if each > 1 else []), _spread(spread, at.words, glyphs)]
         for number, row in enumerate(bars(histogram.onto(edges), each, glyphs)):
