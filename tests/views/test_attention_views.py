@@ -145,10 +145,10 @@ def test_a_line_has_two_rows_of_cells_and_tokens_at_the_edges() -> None:
     ]
     assert 9 in shown_there
     assert ruler.split() == [label(TOKENS, at, 7, UNICODE).strip() for at in shown_there], "each over its column"
-    cells = [role for text, role in lines[1] if isinstance(role, Blend) for _ in text]
+    cells = [(half, *role) for text, role in lines[1] if isinstance(role, Blend) for half in text]
     ends = ends_of(matrix)
-    expected = [Blend(level(a or 0, ends), level(b or 0, ends)) for a, b in zip(*matrix.shares[:2], strict=True)]
-    assert cells == expected
+    pairs = [[level(share or 0, ends) for share in pair] for pair in zip(*matrix.shares[:2], strict=True)]
+    assert cells == [(" " if a == b else "▀▄"[a < b], max(a, b), min(a, b)) for a, b in pairs]
 
 
 def test_a_row_of_several_queries_is_labelled_by_the_one_with_the_cursor() -> None:

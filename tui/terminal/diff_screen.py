@@ -142,11 +142,14 @@ def _by_style(pieces: dict[Style | None, list[tuple[int, int, str]]], system: Co
     for style, places in pieces.items():
         yield _switch(current, style, system)
         current = style
-        line = -1
+        line, end = -1, -1  # where the cursor is
         for y, x, text in places:
-            yield f"\x1b[{x + 1}G" if y == line else f"\x1b[{y + 1};{x + 1}H"
+            if y != line:
+                yield f"\x1b[{y + 1};{x + 1}H"
+            elif x != end:
+                yield f"\x1b[{x + 1}G"
             yield text
-            line = y
+            line, end = y, x + cell_len(text)
     if current is not None:
         yield "\x1b[m"
 

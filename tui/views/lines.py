@@ -24,8 +24,8 @@ from .glyphs import Glyphs
 class Blend(NamedTuple):
     """The role of half blocks in which intensities are shown: 0 to 8 of the colour of scaled; below 0, no colour."""
 
-    upper: int
-    lower: int
+    block: int
+    ground: int
 
 
 Name: TypeAlias = Literal[

@@ -198,7 +198,8 @@ def _cell(
         half = "█" if shown.tall else "▀▄"[chosen]
         return half * shown.wide, "accent"
     top, bottom = [-1 if each is None else level(each, ends) for each in (upper, lower)]
-    return (" " if top == bottom else "▀") * shown.wide, Blend(top, bottom)
+    half = " " if top == bottom else "▀▄"[top < bottom]  # one style for both, which sends less
+    return half * shown.wide, Blend(max(top, bottom), min(top, bottom))
 
 
 def _ruler(shown: View, beside: Sequence[int], column: int, tokens: Sequence[str] | None, glyphs: Glyphs) -> Line:
