@@ -48,7 +48,7 @@ def file_summary(
             "all heads healthy" if len(measured) == sum(layer.heads for layer in layers) else "healthy so far"
         )
     scales = _scale(layers, verdicts)
-    fewer = (joined([scales[-1], *parts[:many]], " · ") for many in range(len(parts) - 1, -1, -1))
+    fewer = (joined([scales[-1], *parts[:many], "…"], " · ") for many in range(len(parts) - 1, -1, -1))
     return (*(joined([scale, *parts], " · ") for scale in scales), *fewer)
 
 

@@ -150,7 +150,7 @@ _USUAL: Mapping[Normalise, ScaleName] = {
 _AIM = 1 / 3  # the ratio to aim at; that of 1/√d_k for standard normal components and 128 keys is 0.32
 _GOOD = (0.2, 0.6)  # ratios that are far from uniform and from saturation
 _FEWEST_DEAD = 0.005  # the least share of rows without gradient that is said
-_ONE_IN = (200, 100, 50, 20, 10, 5, 3)  # how it is said: an exact number would change at every step of a held key
+_ONE_IN = (200, 100, 50, 20, 10, 5, 3, 2)  # how it is said: an exact number would change at every step of a held key
 _MEANINGS: Mapping[Status, Message] = {
     "uniform": message("{who}, attention is nearly uniform"),
     "healthy": message("{who}, many keys share a row"),
@@ -201,7 +201,7 @@ def _in_words(column: Column, name: str, word: Status, glyphs: Glyphs) -> str:
     meaning, dead = _meaning(column, name, word, glyphs), column.measured.get("dead_rows", NOTHING).value or 0.0
     if dead < _FEWEST_DEAD:
         return message("{meaning}.", meaning=meaning)
-    if dead < 0.3:
+    if dead < 0.55:
         n = min(_ONE_IN, key=lambda each: abs(math.log(each * dead)))
         return message("{meaning}, and 1 row in {n} passes no gradient.", meaning=meaning, n=n)
     if dead == 1:
