@@ -255,7 +255,7 @@ def test_worst_ranks_heads_and_tells_why(capsys: Captured) -> None:
 def test_worst_calls_a_head_wrong_whose_scale_the_evidence_contradicts(capsys: Captured) -> None:
     words = ["inspect", WRONG, "--worst", "3"]
     table, markdown = printed(words, capsys), printed([*words, "--format", "markdown"], capsys)
-    assert table.count(" wrong     scale-") == markdown.count("| wrong | scale-") == 3
+    assert table.count(" wrong     s") == markdown.count("| wrong | s") == 3
     heads = json.loads(printed([*words, "--format", "json"], capsys))["heads"]
     assert {head["status"] for head in heads} == {"sink"}, "in JSON it is computed from the numbers"
 

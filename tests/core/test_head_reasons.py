@@ -308,6 +308,15 @@ def test_heads_are_sorted_by_what_is_wrong_with_them_and_named_by_it(
     assert (severity(values, verdict)[0], head_word(values, verdict)) == (rank, word)
 
 
+def test_of_wrong_heads_the_multiplier_furthest_away_comes_first_and_other_faults_in_between() -> None:
+    times = {"a little": 1.06, "missing": 1 / SCALE, "of the other sign": -1.0}
+    wrong = {name: replace(WRONG, multiplier=Product(factor * SCALE)) for name, factor in times.items()}
+    wrong["mask"] = replace(wrong["a little"], findings=(replace(TWICE, cause="mask-lost", stage="mask"),))
+    found = {name: severity(with_status("healthy"), verdict)[1] for name, verdict in wrong.items()}
+    expected = (-math.log(1.06), math.log(SCALE), -math.log(2), -math.log(2))
+    assert found == pytest.approx(dict(zip(found, expected, strict=True)), abs=0.005)
+
+
 def test_heads_without_a_finite_saturation_come_after_those_with_one() -> None:
     ratios = (1.5, 0.2, None, math.inf)
     assert [severity(with_status("healthy", saturation=ratio))[1] for ratio in ratios] == [-1.5, -0.2, 1, 1]

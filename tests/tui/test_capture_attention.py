@@ -233,7 +233,7 @@ def test_a_wrong_scale_is_the_verdict_the_first_head_and_a_map() -> None:
         verdict = pane.heads.verdicts[pane.heads.places[0]]
         columns = present(pane.bars.row).columns  # as it is, and as it should be
         assert [each.multiplier for each in columns] == [verdict.multiplier, verdict.expected.multiplier]
-        assert "is × 0.187" in stage.text
+        assert "is × 0.03" in stage.text
         await stage.press("A")  # another rule beside the file's
         await stage.at_rest()
         assert "file: not as computed" in stage.text

@@ -69,10 +69,11 @@ def has_evidence(layer: Layer) -> bool:
     return bool(there & {"lse", "weights"}) or {"o", "v"} <= there
 
 
-def severity(measured: Mapping[str, Estimate] | None, verdict: Verdict | None = None) -> tuple[int, float]:
+def severity(measured: Mapping[str, Estimate] | None, verdict: Verdict | None = None) -> tuple[float, ...]:
     """Return a key that sorts heads worst first: unreadable, wrong by the evidence, not healthy, healthy.
 
-    Among alike ones, those with the larger spread of logits over the saturation point come first.
+    Of wrong ones, those come first whose multiplier is further from the expected one; any other fault counts as a factor
+    of 2. Among alike ones, those with the larger spread of logits over the saturation point come first.
     """
     word = None if measured is None else status(measured)
     ratio = None if measured is None else measured["saturation"].value
@@ -80,7 +81,8 @@ def severity(measured: Mapping[str, Estimate] | None, verdict: Verdict | None = 
     if measured is None or word == "NaN" or (verdict is not None and verdict.cause == "not-finite"):
         return 0, by_ratio
     if verdict is not None and verdict.is_doubtful:
-        return 1, by_ratio
+        off = verdict.ratio if all(map(is_of_scale, verdict.findings)) else None
+        return 1, -round(abs(math.log(2 if off is None or off <= 0 else off)), 2), by_ratio
     return (3 if word in ("healthy", None) else 2), by_ratio
 
 
