@@ -25,7 +25,7 @@ from attn_tui.core.tables.table import written
 from attn_tui.core.work.cluster import open_engine
 from attn_tui.core.work.engines import run
 from attn_tui.core.work.part import Part, PartExecutor, Steps
-from attn_tui.core.work.sweeps import parts, plan_seconds, stream, sweep_plan
+from attn_tui.core.work.sweeps import Fold, parts, sweep_plan
 
 GRID = "2:2048:log16"
 P = Parameters(n_keys=1024, n_queries=1024)
@@ -40,8 +40,10 @@ def main() -> None:
     given = parser.parse_args()
     plan = sweep_plan(P, parse_grid(GRID), histograms=())
     pieces = [*parts(plan)]
-    sizes = [len(pickle.dumps(part)) for part in pieces]
-    print(f"{len(pieces)} parts, estimated {plan_seconds(plan):.2f} s, at most {max(sizes)} bytes each\n")
+    sizes, seconds = [len(pickle.dumps(part)) for part in pieces], sum(part.seconds for part in pieces)
+    print(
+        f"{len(pieces)} parts, estimated {seconds:.2f} s, at most {max(sizes)} bytes each\n"
+    )
     with ExitStack() as stack:
         engines = {name: stack.enter_context(open_engine(name)) for name in given.engines.split(",")}
         workers = children()
@@ -68,7 +70,7 @@ def main() -> None:
 def digest(engine: PartExecutor) -> str:
     """Return a digest of the JSON of the sweep."""
     plan = sweep_plan(P, parse_grid(GRID), histograms=())
-    found = [point for step in stream(plan, engine) for point in step.found]
+    found = Fold(plan).add(result for done in run(parts(plan), engine) for result in done.results)
     return hashlib.sha256(written(sweep_table(SweepResult(P, plan.d_ks, found, "")), "json").encode()).hexdigest()
 
 

@@ -30,7 +30,8 @@ from attn_tui.core.lab.scoring import columns_of, empty_tally
 from attn_tui.core.lab.sweep import cuts
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics import reading, tally
-from attn_tui.core.work.sweeps import stream, sweep_plan
+from attn_tui.core.work import engines
+from attn_tui.core.work.sweeps import parts, sweep_plan
 
 threadpoolctl = import_module("threadpoolctl")  # without type stubs
 
@@ -85,7 +86,7 @@ def print_every_width(rounds: int) -> None:
         "with draws": (lambda: from_scratch(p, d_ks), lambda: grow(parts_of(GrowingScores, p), d_ks)),
         "whole": (
             lambda: [run(replace(p, d_k=d_k), full=False) for d_k in d_ks],
-            lambda: [*stream(sweep_plan(p, d_ks))],
+            lambda: [*engines.run(parts(sweep_plan(p, d_ks)))],
         ),
     }
     print(f"\n{EVERY}, n 256: every d_k, compared with as many recomputes from scratch\n")

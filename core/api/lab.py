@@ -20,7 +20,8 @@ from ..tables.lab import SweepResult, prediction_table, report_table, sweep_tabl
 from ..tables.table import Table
 from ..theory.predict import predict as predict_parameters
 from ..theory.prediction import PredictedColumn, Prediction, status_given
-from ..work.sweeps import stream, sweep_plan
+from ..work.engines import run
+from ..work.sweeps import Fold, parts, sweep_plan
 from .result import SHOWN, Result, known_name, own_number
 
 Side: TypeAlias = Literal["a", "b"]
@@ -172,7 +173,8 @@ def sweep(
     p = _parameters({**parameters, **one, **({"d_k": widths[0]} if widths else {})})
     for width in widths:
         p.with_value("d_k", width)  # or raise
-    points = [found for step in stream(sweep_plan(p, widths, vary=varied, n_keys=counts)) for found in step.found]
+    plan = sweep_plan(p, widths, vary=varied, n_keys=counts)
+    points = Fold(plan).add(result for done in run(parts(plan)) for result in done.results)
     return Sweep(SweepResult(p, widths, points, called, varied, n_keys=counts))
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..tables.table import Table
     from ..theory.prediction import Prediction
     from ..work.part import Part
-    from ..work.sweeps import SweepPlan
+    from ..work.sweeps import Found, Predicted, SweepPlan
 
 GRID = "1:4096:log24"  # the default values of d_k, unless the number of keys is swept
 _TITLE = "grid and precision"
@@ -165,10 +165,11 @@ class SweepQuestion(NamedQuestion["SweepResult"]):
     keys: str = ""  # the numbers of keys, if they are swept too
     known: int = field(default=0, compare=False)  # points that the pane already has; a sweep stopped there continues
 
-    def plan(self, histograms: Sequence[HistogramName] = (), full: bool = False) -> SweepPlan:
-        """Return the plan of the measurement: with which histograms, and whether all statistics are measured."""
+    def plan(self, histograms: Sequence[HistogramName] = ()) -> SweepPlan:
+        """Return the plan of the measurement of all that a table shows, with these histograms."""
         from ..work.sweeps import sweep_plan
 
+        full = any(STATISTIC[name].optional for name in self.swept(()).shown)
         return sweep_plan(
             self.parameters, self.d_ks, vary=self.vary, n_keys=self.n_keys, target=self.target, full=full,
             histograms=histograms,
@@ -182,7 +183,7 @@ class SweepQuestion(NamedQuestion["SweepResult"]):
     def work(self, cache: Cache) -> Work:
         from ..theory.predict import deviations
         from ..work.part import MemoryStore
-        from ..work.sweeps import fold, parts, plan_seconds
+        from ..work.sweeps import Fold, parts
 
         kept: dict[SweepQuestion, MemoryStore] = cache.by_kind.setdefault(SweepQuestion, {})
         if all(each.parameters != self.parameters for each in kept):
@@ -191,12 +192,13 @@ class SweepQuestion(NamedQuestion["SweepResult"]):
         running = cache.workers.begin(parts(plan), kept.setdefault(self, MemoryStore()))
 
         def steps() -> Iterator[tuple[float, list[SweptPoint]]]:
-            passed = 0
-            for step in fold(plan, running.steps(), plan_seconds(plan)):
-                new = step.found[max(self.known - passed, 0) :]
-                passed += len(step.found)
+            fold, passed = Fold(plan), 0
+            for done in running.steps():
+                points = fold.add(done.results)
+                new = points[max(self.known - passed, 0) :]
+                passed += len(points)
                 yield (
-                    step.fraction,
+                    done.seconds / running.total,
                     [
                         SweptPoint(point, prediction, deviations(point.measurement, prediction))
                         for point, prediction in new
@@ -246,12 +248,17 @@ class SweepQuestion(NamedQuestion["SweepResult"]):
     def file_name(self) -> str:
         return "sweep"
 
-    def result(self, found: Sequence[tuple[SweepPoint, Prediction]]) -> SweepResult:
+    def result(self, found: Sequence[Found]) -> SweepResult:
+        from ..work.sweeps import Fold
+
+        return self.swept(Fold(self.plan()).add(found))
+
+    def swept(self, points: Sequence[Predicted]) -> SweepResult:
         """Return these points as the answer."""
         from ..tables.lab import SweepResult
 
         return SweepResult(
-            self.parameters, self.d_ks, found, self.line(), self.vary, self.target, self.statistics, self.n_keys
+            self.parameters, self.d_ks, points, self.line(), self.vary, self.target, self.statistics, self.n_keys
         )
 
     def table(self, answer: SweepResult) -> Table[Any]:

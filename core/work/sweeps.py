@@ -7,15 +7,14 @@ request alone, never on the engine or a clock, so every engine gives the same by
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias
 
 from ..errors import InputError
 from ..lab import sweep
-from ..lab.results import ProgressStep, SweepPoint, Target
+from ..lab.results import SweepPoint, Target
 from ..parameters import ROUNDED, Parameters, ScaleName, Value
 from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import HISTOGRAMS, HistogramName
@@ -23,8 +22,7 @@ from ..statistics.reading import merge
 from ..statistics.tally import COUNTED, Tally
 from ..theory.predict import predict
 from ..theory.prediction import Prediction
-from .engines import run
-from .part import SERIAL, Part, PartExecutor, PartProgress, Steps
+from .part import Part, Steps
 
 # Estimates of the time on one core, measured on a 2.1 GHz Xeon with AVX-512; another core may
 # take half or three times as long.
@@ -100,8 +98,16 @@ class RowBlock:
     last: bool
 
 
-# A result: the number of a question and a point of it; or, of a cut, a d_k and its tally.
-Found: TypeAlias = "tuple[int, Predicted | Tally]"
+@dataclass(frozen=True, eq=False)
+class CutTally:
+    """The tally of a cut at one d_k; `last` says whether it completes the point of each question."""
+
+    widths: Widths  # with this d_k alone
+    last: bool
+    tally: Tally
+
+
+Found: TypeAlias = tuple[int, Predicted] | CutTally  # the number of a question and a point of it, or a tally
 
 # Parts take _LEAST seconds if a sweep is short, and up to _MOST if there would be more than _PARTS of them: an engine
 # passes on a hundred parts a second or more.
@@ -135,54 +141,46 @@ def sweep_plan(
     return SweepPlan(tuple(asked), grid, target, full, tuple(histograms))
 
 
-def stream(plan: SweepPlan, engine: PartExecutor = SERIAL) -> Generator[ProgressStep[Predicted], None, None]:
-    """Yield the points of a sweep in order, and in between the progress; the last step has fraction 1.
+class Fold:
+    """Makes points of the results of parts, which come in the order of a plan."""
 
-    A point of another grid, or of `experiment.run`, has the same draws and agrees to the precision of float32.
-    """
-    total = plan_seconds(plan)
-    with closing(run(parts(plan), engine)) as work:
-        yield from fold(plan, work, total)
+    def __init__(self, plan: SweepPlan) -> None:
+        self._asked = len(plan.d_ks)
+        self._tallies: dict[int, Tally] = {}  # of the cuts so far, by d_k
+        self._early = defaultdict[int, list[Predicted]](list)  # the points of later questions than `_place`
+        self._place = self._complete = 0  # the question whose points are next, and how many it had
 
+    def add(self, results: Iterable[Found | InputError]) -> list[Predicted]:
+        """Return the points that follow next, once these results are added; raise an InputError among them.
 
-def fold(plan: SweepPlan, work: Iterable[PartProgress[Found]], total: float) -> Iterator[ProgressStep[Predicted]]:
-    """Yield the points of finished parts, which come in the order of the plan."""
-    tallies: dict[int, Tally] = {}
-    early = defaultdict[int, list[Predicted]](list)  # the points of later questions than `place`
-    place = complete = 0  # the question whose points are next, and how many it had
-    for done in work:
-        for result in done.results:
+        A point of another grid, or of `experiment.run`, has the same draws and agrees to the precision of float32.
+        """
+        for result in results:
             if isinstance(result, InputError):
                 raise result
-            for where, point in _finished(done.part, result, tallies):
-                early[where].append(point)
+            for place, point in self._finished(result):
+                self._early[place].append(point)
         ready: list[Predicted] = []
-        while early[place]:
-            complete += len(early[place])
-            ready += early.pop(place)
-            if complete == len(plan.d_ks):
-                place, complete = place + 1, 0
-        if place < len(plan.questions):
-            yield ProgressStep(min(done.seconds / total, 0.999), tuple(ready))
-        elif ready:
-            yield ProgressStep(1.0, tuple(ready))
+        while self._early[self._place]:
+            self._complete += len(self._early[self._place])
+            ready += self._early.pop(self._place)
+            if self._complete == self._asked:
+                self._place, self._complete = self._place + 1, 0
+        return ready
 
-
-def _finished(part: Part[Found] | None, result: Found, tallies: dict[int, Tally]) -> Iterator[tuple[int, Predicted]]:
-    """Yield the points that a result completes, each with the number of its question."""
-    where, found = result
-    if not isinstance(found, Tally):
-        yield where, found
-        return
-    assert part is not None
-    widths: Widths = part.arguments[0]
-    cut: RowBlock = part.arguments[1]
-    kept = merge([tallies.pop(where), found] if where in tallies else [found])
-    if not cut.last:
-        tallies[where] = kept
-        return
-    for place, point in zip(widths.places, sweep.points(widths.parameters, where, widths.rules, kept), strict=True):
-        yield place, (point, predict(point.parameters))
+    def _finished(self, result: Found) -> Iterator[tuple[int, Predicted]]:
+        """Yield the points that a result completes, each with the number of its question."""
+        if not isinstance(result, CutTally):
+            yield result
+            return
+        widths, [d_k] = result.widths, result.widths.d_ks
+        before = self._tallies.pop(d_k, None)
+        kept = result.tally if before is None else merge([before, result.tally])
+        if not result.last:
+            self._tallies[d_k] = kept
+            return
+        for place, point in zip(widths.places, sweep.points(widths.parameters, d_k, widths.rules, kept), strict=True):
+            yield place, (point, predict(point.parameters))
 
 
 def parts(plan: SweepPlan) -> Iterator[Part[Found]]:
@@ -223,7 +221,8 @@ def _predicted(widths: Widths, found: Iterable[tuple[int, SweepPoint]]) -> tuple
 def tally_cut(widths: Widths, cut: RowBlock, histograms: Sequence[HistogramName]) -> Steps[Found]:
     """Measure the tallies of a cut."""
     draws, rows = slice(*cut.draws), slice(*cut.rows)
-    return sweep.tallies(widths.parameters, draws, rows, widths.d_ks, widths.rules, histograms)
+    for fraction, found in sweep.tallies(widths.parameters, draws, rows, widths.d_ks, widths.rules, histograms):
+        yield fraction, tuple(CutTally(replace(widths, d_ks=(d_k,)), cut.last, tally) for d_k, tally in found)
 
 
 def _nests(plan: SweepPlan, p: Parameters) -> bool:
@@ -299,8 +298,3 @@ def _seconds(plan: SweepPlan, widths: Widths) -> float:
     p = widths.parameters
     points = sum(_point_seconds(plan, widths, d_k) for d_k in widths.d_ks)
     return points + column_seconds(p, _nests(plan, p)) * widths.d_ks[-1]
-
-
-def plan_seconds(plan: SweepPlan) -> float:
-    """Return the time of the whole sweep on one core, estimated; with a target, of the first batch of each point."""
-    return sum(_seconds(plan, group) for group in _groups(plan))

@@ -102,7 +102,8 @@ def test_a_sweep_ends_whenever_ctrl_c_is_pressed() -> None:
 SWEEPS = """
 import os, random, signal, threading
 from attn_tui.core.work.cluster import open_engine
-from attn_tui.core.work.sweeps import stream, sweep_plan
+from attn_tui.core.work.engines import run
+from attn_tui.core.work.sweeps import parts, sweep_plan
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.cli.working import ProgressLine
 
@@ -111,8 +112,8 @@ def sweep(p, timer):
         timer.start()
         while True:
             with open_engine("threads") as engine:
-                for step in stream(sweep_plan(p, range(1, 60)), engine):
-                    progress.show(step.fraction)
+                for done in run(parts(sweep_plan(p, range(1, 60))), engine):
+                    progress.show(done.seconds)
 
 p, moments, ended = Parameters(n_keys=16, n_queries=64, batch=64), random.Random(1), 0
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -7,15 +7,18 @@ import subprocess
 from typing import Any
 
 import pytest
+from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.field import Field
 from attn_tui.core.parameters import FIELDS, ParameterError, Parameters
 from attn_tui.core.questions.lab import Measure
 from attn_tui.core.questions.question import in_shell
 from attn_tui.core.scales import multiplier
+from attn_tui.core.tables.table import written
 from cases import for_each
 from cli_runner import Captured, printed, request_of
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from sweeps import cut_small
 
 SMALL = ("--n-keys", "16", "--n-queries", "4", "--batch", "4")
 
@@ -109,6 +112,38 @@ def test_the_printed_command_prints_the_same_bytes_again(
     lines = [json.loads(first)["command"]] if form == "json" else [s.strip("`") for s in first.splitlines()]
     (command,) = [line for line in lines if line.startswith(f"attn-tui {words[0]}")]
     assert printed(shlex.split(command)[1:], capsys) == first
+
+
+@for_each(
+    "words",
+    [
+        "sweep --d-k 2,3,4 --n-keys 8,24 --vary scale=d_k,none",
+        "sweep --d-k 3 --statistics grad_q_median",
+        "rules",
+        "softmax",
+        "cost --model gpt2",
+        "train --d-k 4,8 --steps 2 --seeds 2",
+        f"inspect {sample_path()} --layer 1 --head 2",
+        f"inspect {sample_path()} --layer 0 --worst 2",
+        f"diagnose {sample_path()}",
+        f"compare {sample_path()} {sample_path()} --head 0",
+        f"check {sample_path()}",
+    ],
+)
+def test_a_question_answers_itself_as_its_command_does(
+    words: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("attn_tui.core.lab.rule_curves.LAST", 16)
+    cut_small(monkeypatch)
+    question = request_of(*words.split()).question
+    answered, shown = (
+        json.loads(text)
+        for text in (
+            written(question.table(question.answer()), "json"),
+            printed([*words.split(), "--format", "json"], capsys),
+        )
+    )
+    assert answered | {"command": ""} == shown | {"command": ""}
 
 
 @for_each("word", ["a b", "it's", "$HOME", "new\nline", "\x1b[31mred", "\udcff.npz", "é.npz", "'\\\x07'", "*", "~"])

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.lab.results import ProgressStep, Target
+from attn_tui.core.lab.results import Target
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.questions.sweep import SweepQuestion
 from attn_tui.core.scales import SCALE_RULES
@@ -108,14 +108,14 @@ def test_options_without_effect_are_noted(capsys: Captured) -> None:
 def test_ctrl_c_keeps_the_points_that_are_done(
     tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*asked: Any, **options: Any) -> Iterator[ProgressStep[Any]]:
-        for number, step in enumerate(fold(*asked)):
+    def interrupted(*arguments: Any) -> Iterator[Any]:
+        for number, step in enumerate(nested(*arguments)):
             yield step
             if number == 2:
                 raise KeyboardInterrupt
 
-    fold = sweeps.fold
-    monkeypatch.setattr(sweeps, "fold", interrupted)
+    nested = sweeps.measure_nested
+    monkeypatch.setattr(sweeps, "measure_nested", interrupted)
     file = tmp_path / "sweep.json"
     words = [*SMALL, "--d-k", "1:9", "--executor", "serial"]
     assert main([*words, "--format", "json", "-o", str(file)]) == 130

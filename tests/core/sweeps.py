@@ -1,6 +1,7 @@
 """Running sweeps in tests."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -8,8 +9,9 @@ from attn_tui.core.lab import sweep
 from attn_tui.core.lab.results import SweepPoint
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.work import sweeps
+from attn_tui.core.work.engines import run
 from attn_tui.core.work.part import SERIAL, PartExecutor
-from attn_tui.core.work.sweeps import stream, sweep_plan
+from attn_tui.core.work.sweeps import Fold, SweepPlan, parts, sweep_plan
 from measurements import numbers
 
 SMALL = Parameters(n_keys=12, n_queries=8, batch=4)
@@ -20,11 +22,20 @@ def points(
     p: Parameters, d_ks: Sequence[int] = D_KS, engine: PartExecutor = SERIAL, **options: Any
 ) -> list[SweepPoint]:
     """Return the points of a sweep, whose progress rises to 1."""
-    steps = [*stream(sweep_plan(p, d_ks, **options), engine)]
-    fractions = [step.fraction for step in steps]
+    steps = [*steps_of(sweep_plan(p, d_ks, **options), engine)]
+    fractions = [fraction for fraction, _ in steps]
     assert fractions == sorted(fractions)
-    assert fractions[-1] == 1
-    return [point for step in steps for point, _ in step.found]
+    assert fractions[-1] == pytest.approx(1)
+    return [point for _, found in steps for point in found]
+
+
+def steps_of(plan: SweepPlan, engine: PartExecutor = SERIAL) -> Iterator[tuple[float, list[SweepPoint]]]:
+    """Yield the finished fraction of a sweep after each step, and the points that are complete."""
+    pieces, fold = [*parts(plan)], Fold(plan)
+    total = sum(part.seconds for part in pieces)
+    with closing(run(pieces, engine)) as steps:
+        for done in steps:
+            yield done.seconds / total, [point for point, _ in fold.add(done.results)]
 
 
 def all_numbers(found: list[SweepPoint]) -> list[Any]:

@@ -12,9 +12,9 @@ from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import Target
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.work.cluster import open_engine
-from attn_tui.core.work.sweeps import stream, sweep_plan
+from attn_tui.core.work.sweeps import sweep_plan
 from measurements import CHANGES, assert_same, numbers
-from sweeps import SMALL, all_numbers, cut_small, points
+from sweeps import SMALL, all_numbers, cut_small, points, steps_of
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
@@ -134,12 +134,12 @@ def test_points_that_do_not_nest_are_separate_runs(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(sweep, "nests", nests_without_mask)
     p = replace(SMALL, mask="causal", batch=6)
-    steps = [*stream(sweep_plan(p, [17, 3, 64], vary=("mask", ["none", "causal"])))]
-    fractions = [step.fraction for step in steps]
+    steps = [*steps_of(sweep_plan(p, [17, 3, 64], vary=("mask", ["none", "causal"])))]
+    fractions = [fraction for fraction, _ in steps]
     assert fractions == sorted(fractions)
-    assert fractions[-1] == 1
+    assert fractions[-1] == pytest.approx(1)
     assert len([part for part in fractions if part > 0.5]) > 6  # a run takes several steps
-    found = [point for step in steps for point, _ in step.found]
+    found = [point for _, new in steps for point in new]
     assert [(point.parameters.mask, point.parameters.d_k) for point in found] == [
         (mask, d_k) for mask in ("none", "causal") for d_k in (3, 17, 64)
     ]

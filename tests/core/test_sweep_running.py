@@ -25,12 +25,12 @@ from attn_tui.core.tables.lab import SweepResult, place_titles, sweep_table
 from attn_tui.core.tables.table import written
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.work.cluster import open_engine
-from attn_tui.core.work.sweeps import parts, plan_seconds, stream, sweep_plan
+from attn_tui.core.work.sweeps import parts, sweep_plan
 from attn_tui.core.work.worker import perform_on_dask, versions
 from attn_tui.tui.views.results.sweep import sweep_sentences
 from measurements import assert_same
 from memory import peak_memory
-from sweeps import SMALL, all_numbers, cut_small, measure_alone, points
+from sweeps import SMALL, all_numbers, cut_small, measure_alone, points, steps_of
 
 threadpoolctl = import_module("threadpoolctl")  # without type stubs
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
@@ -41,29 +41,29 @@ def test_points_stream_and_the_part_done_rises(monkeypatch: pytest.MonkeyPatch, 
     if not whole:
         cut_small(monkeypatch)
     fractions, found = [0.0], 0
-    for step in stream(sweep_plan(SMALL, range(1, 11), vary=("seed", [0, 1]))):
-        assert fractions[-1] <= step.fraction <= 1
-        assert len(step.found) <= 1
-        found += len(step.found)
-        fractions.append(step.fraction)
-        assert found >= 20 * step.fraction - 5 or not whole
-    assert (found, fractions[-1]) == (20, 1)
+    for fraction, new in steps_of(sweep_plan(SMALL, range(1, 11), vary=("seed", [0, 1]))):
+        assert fractions[-1] <= fraction <= 1 + 1e-9
+        assert len(new) <= 1
+        found += len(new)
+        fractions.append(fraction)
+        assert found >= 20 * fraction - 5 or not whole
+    assert (found, fractions[-1]) == (20, pytest.approx(1))
 
 
 def test_a_dropped_sweep_ends_the_threads_of_its_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     cut_small(monkeypatch, 1 << 20)
     before = set(threading.enumerate())
     with open_engine("threads:2") as engine:
-        steps = stream(sweep_plan(SMALL, range(1, 4000)), engine)
-        while not next(steps).found:
+        steps = steps_of(sweep_plan(SMALL, range(1, 4000)), engine)
+        while not next(steps)[1]:
             pass
         assert next(thread.name[:4] for thread in set(threading.enumerate()) - before) == "work"
-        steps.close()
+        del steps
     assert set(threading.enumerate()) <= before
 
 
 def drain(p: Parameters, d_ks: Sequence[int]) -> None:
-    for _ in stream(sweep_plan(p, d_ks)):
+    for _ in steps_of(sweep_plan(p, d_ks)):
         pass
 
 
@@ -102,7 +102,6 @@ def test_parts_have_every_width_once_and_take_no_more_than_a_few_seconds(change:
     found = [*parts(plan)]
     whole = [part for part in found if len(part.arguments) < 3 or getattr(part.arguments[1], "last", True)]
     assert [d_k for part in whole for d_k in part.arguments[0].d_ks] == [*plan.d_ks]
-    assert sum(part.seconds for part in found) == pytest.approx(plan_seconds(plan))
     assert len(found) > 4
     assert max(part.seconds for part in found) < 15
     assert max(len(pickle.dumps(part)) for part in found) < 1000

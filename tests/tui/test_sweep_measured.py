@@ -1,24 +1,20 @@
 """What the Sweep pane measures, and what it shows in the meantime."""
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pytest
 from attn_tui.core.errors import NO_MEMORY
-from attn_tui.core.lab.results import ProgressStep
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.questions import request as requests
 from attn_tui.core.questions.lab import Measure
 from attn_tui.core.questions.request import Failed, Request, Work
 from attn_tui.core.questions.sweep import Points, SweepQuestion
-from attn_tui.core.work import sweeps as work
-from attn_tui.core.work.sweeps import SweepPlan
 from attn_tui.tui.compute.measure import Predict
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.panes.sweep.requests import GRIDS
 from stage import SMALL, Stage, numbers, played, refusal, succeeds
+from sweeps import points
 
 SHORT = "1:64:log6,16,32,64"  # a grid that is quick
 
@@ -40,16 +36,16 @@ class Sweeps:
 
 @pytest.fixture
 def sweeps(monkeypatch: pytest.MonkeyPatch) -> Sweeps:
-    found, real = Sweeps(), work.fold
+    found, real = Sweeps(), SweepQuestion.work
 
-    def fold(plan: SweepPlan, *others: Any) -> Iterator[Any]:
-        found.started.append((plan.questions[0], plan.d_ks[-1]))
-        for step in real(plan, *others):
-            yield step
-            while step.found and found.paused:
-                yield ProgressStep(step.fraction)
+    def work(question: SweepQuestion, cache: requests.Cache) -> Work:
+        found.started.append((question.parameters, question.d_ks[-1]))
+        for answer in real(question, cache):
+            yield answer
+            while isinstance(answer, Points) and found.paused:
+                yield None
 
-    monkeypatch.setattr(work, "fold", fold)
+    monkeypatch.setattr(SweepQuestion, "work", work)
     monkeypatch.setattr(requests, "BATCH_INTERVAL", -1.0)  # send each point separately
     return found
 
@@ -128,8 +124,7 @@ async def test_a_sweep_stops_when_the_pane_is_left_and_continues_with_the_same_p
     sweeps.paused = False
     await shown(stage)
     assert {*sweeps.started} == {(SMALL, 64)}
-    plan = work.sweep_plan(SMALL, pane.curves.swept.values)
-    for point in [point for step in work.stream(plan) for point, _ in step.found]:
+    for point in points(SMALL, pane.curves.swept.values):
         mine = pane.curves.swept.points[point.parameters.d_k].point
         assert numbers(mine.measurement) == numbers(point.measurement)
 

@@ -182,14 +182,14 @@ class InspectCaptures(HeadsQuestion["Sequence[Inspected]"]):
             return heads
         return self.ranked(heads, self.local(self.reasons(heads)))
 
-    def table(self, answer: Iterable[Any], asked: int | None = None) -> Table[Any]:
-        """Return the heads, or their replays, as they come; `asked` is how many there are to be."""
+    def table(self, answer: Iterable[Any]) -> Table[Any]:
+        """Return the heads, or their replays, which may still come."""
         from ...tables.heads import apart_of, inspect_table, replay_table
 
         if self.rules is not None:
             return replay_table(self.captures, answer, self.asked)
         settings = self.settings
-        asked = self.asked * len(settings) if asked is None else asked
+        asked = len([*answer]) if self.worst is not None else self.asked * len(settings)
         return inspect_table(self.captures, answer, asked, apart_of(settings), whole=self.is_whole)
 
     def code(self, answer: Sequence[Inspected], dialect: Dialect) -> str:

@@ -222,7 +222,7 @@ def _inspect(question: InspectCaptures, work: Work, output: Output) -> int:
         parts = question.parts_of(question.reasons(measured))
         what = message("explaining {number} heads", number=len(measured))
         heads = question.ranked(measured, complete(head_results(question, work, what, output, parts)))
-        output.emit(lambda: text(heads), lambda: question.table(heads, len(heads)))
+        output.emit(lambda: text(heads), lambda: question.table(heads))
     return results.code(output)
 
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ....core.grid import is_grid
-from ....core.lab.results import ProgressStep
 from ....core.message import joined, message
 from ....core.models import MODELS
 from ....core.parameters import FIELD, FIELDS, Parameters, parameters_from
 from ....core.questions.parse import UsageError, called, no_effect, parameter_values
 from ....core.questions.sweep import SweepQuestion
-from ....core.statistics.catalogue import STATISTIC
 from ..output import CODE, LISTED, Output
 from ..parser import CliCommand, Given, Parser, arguments
-from ..working import CommandRequest, DryRun, ProgressLine, ResultStream, Work, command_request, performed
+from ..working import CommandRequest, DryRun, ResultStream, Work, command_request, results_of
 
 if TYPE_CHECKING:
     from ....core.tables.lab import SweepResult
@@ -85,23 +84,21 @@ def _request(given: Given) -> CommandRequest[SweepQuestion]:
 def run(request: CommandRequest[SweepQuestion], output: Output) -> int:
     """Measure and print every point, or after Ctrl-C those that are done; return the exit code."""
     from ....core.tables.lab import sweep_table
-    from ....core.work import sweeps
+    from ....core.work.sweeps import Fold, parts
     from ...views.results.figure import sweep_figure
 
     output.check()
     question = request.question
-    result = replace(question.result(()), command=output.line(question))
-    plan = question.plan(
-        ("logits",) if output.format == "table" else (),  # only a table has histograms
-        any(STATISTIC[name].optional for name in result.shown),
-    )
+    result = replace(question.swept(()), command=output.line(question))
+    plan = question.plan(("logits",) if output.format == "table" else ())  # only a table has histograms
     if request.work.dry_run:
-        raise DryRun(sweeps.parts(plan), output, least=plan.target is not None)
+        raise DryRun(parts(plan), output, least=plan.target is not None)
 
     def points() -> Generator[Predicted, None, None]:
-        progress = ProgressLine(message("sweeping {number} points", number=result.asked), output.messages)
-        with performed(lambda: sweeps.parts(plan), request.work, output) as steps, progress:
-            yield from _shown(sweeps.fold(plan, steps, sweeps.plan_seconds(plan)), progress, output)
+        fold, what = Fold(plan), message("sweeping {number} points", number=result.asked)
+        with closing(results_of(parts(plan), request.work, what, output)) as results:
+            for each in results:
+                yield from fold.add([each])
 
     def answer(points: Sequence[Predicted]) -> SweepResult:
         return replace(result, points=points)
@@ -113,17 +110,6 @@ def run(request: CommandRequest[SweepQuestion], output: Output) -> int:
         lambda points, dialect: question.code(answer(points), dialect),
         lambda points: sweep_figure(answer(points), output.glyphs),
     )
-
-
-def _shown(
-    steps: Iterator[ProgressStep[Predicted]], progress: ProgressLine, output: Output
-) -> Generator[Predicted, None, None]:
-    """Yield the points and show the progress in between."""
-    for step in steps:
-        if step.found and output.on_screen:
-            progress.hide()
-        yield from step.found
-        progress.show(step.fraction)
 
 
 def _table(found: SweepResult, output: Output) -> str:

@@ -216,7 +216,7 @@ class CurvePart:
         if not asked or done < asked:
             raise InputError("{done} of {asked} points measured so far.", done=done, asked=asked)
         points = [(found.point, found.prediction) for each in wanted for _, found in sorted(each.points.items())]
-        return replace(self.question.result(points), command=self.pane.command())
+        return replace(self.question.swept(points), command=self.pane.command())
 
     @property
     def question(self) -> SweepQuestion:
@@ -322,7 +322,7 @@ class MapPart:
             )
         found = (measured[d_k, n] for n in N_KEYS for d_k in d_ks)
         points = [(each.point, each.prediction) for each in found]
-        return replace(self.question(statistic).result(points), command=self.pane.command())
+        return replace(self.question(statistic).swept(points), command=self.pane.command())
 
     def question(self, statistic: Statistic) -> SweepQuestion:
         """Return the sweep that measures every place of the map as the map does."""
