@@ -41,9 +41,7 @@ def main() -> None:
     plan = sweep_plan(P, parse_grid(GRID), histograms=())
     pieces = [*parts(plan)]
     sizes, seconds = [len(pickle.dumps(part)) for part in pieces], sum(part.seconds for part in pieces)
-    print(
-        f"{len(pieces)} parts, estimated {seconds:.2f} s, at most {max(sizes)} bytes each\n"
-    )
+    print(f"{len(pieces)} parts, estimated {seconds:.2f} s, at most {max(sizes)} bytes each\n")
     with ExitStack() as stack:
         engines = {name: stack.enter_context(open_engine(name)) for name in given.engines.split(",")}
         workers = children()

@@ -19,8 +19,8 @@ from ..questions.watch import WatchRun
 from ..scales import SCALE_RULES
 from ..statistics.catalogue import STATISTIC
 from ..watching.limits import LIMIT
-from ..watching.poll import read_run
 from ..watching.snapshot import RunSnapshot, run_path
+from ..work.engines import all_results
 from .result import Answer, Catalogue, FilePath, known_name, own_number
 
 RULES = Catalogue(SCALE_RULES)
@@ -77,11 +77,10 @@ def watch(
 
     What cannot be read of it is a warning. Raise InputError if nothing can be.
     """
-
-    def heard(_: float, notes: Sequence[str]) -> None:
-        for note in notes:
-            warn(note, RuntimeWarning, stacklevel=4)
-
-    question = WatchRun(run_path(run), own_number(max_logit), own_number(step), own_number(baseline))
-    found = read_run(question.run, question.limit, question.at, question.baseline, heard)
-    return Answer(found, question, (found, (0, 0)))
+    number, beside = own_number(step), own_number(baseline)
+    question = WatchRun(run=run_path(run), limit=own_number(max_logit), at=number, baseline=beside)
+    found = all_results(question.parts())
+    for note in found[:-1]:
+        warn(str(note), RuntimeWarning, stacklevel=2)
+    shown = question.result(found)
+    return Answer(shown, question, shown)

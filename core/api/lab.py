@@ -20,7 +20,7 @@ from ..tables.lab import SweepResult, prediction_table, report_table, sweep_tabl
 from ..tables.table import Table
 from ..theory.predict import predict as predict_parameters
 from ..theory.prediction import PredictedColumn, Prediction, status_given
-from ..work.engines import run
+from ..work.engines import all_results
 from ..work.sweeps import Fold, parts, sweep_plan
 from .result import SHOWN, Result, known_name, own_number
 
@@ -174,7 +174,7 @@ def sweep(
     for width in widths:
         p.with_value("d_k", width)  # or raise
     plan = sweep_plan(p, widths, vary=varied, n_keys=counts)
-    points = Fold(plan).add(result for done in run(parts(plan)) for result in done.results)
+    points = Fold(plan).add(all_results(parts(plan)))
     return Sweep(SweepResult(p, widths, points, called, varied, n_keys=counts))
 
 

@@ -35,10 +35,9 @@ class Question(Request, Generic[A]):
 
     def answer(self) -> A:
         """Return the answer, computed in this thread; raise InputError if there is none."""
-        from ..work.engines import run
-        from ..work.part import results_of
+        from ..work.engines import all_results
 
-        return self.result([result for done in run(self.parts()) for result in results_of(done)])
+        return self.result(all_results(self.parts()))
 
     @property
     def words(self) -> Sequence[str]:

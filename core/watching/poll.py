@@ -7,13 +7,12 @@ import math
 import re
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from ..blas import one_blas_thread
 from ..captures.capture import Layer
 from ..captures.files import CaptureError, NotFiniteError
 from ..captures.head import CaptureFile
@@ -378,16 +377,12 @@ def _few(notes: list[str]) -> tuple[str, ...]:
 
 
 def read_run(
-    run: Path,
-    limit: float = LIMIT,
-    at: int | None = None,
-    baseline: int | None = None,
-    heard: Callable[[float, Sequence[str]], None] = lambda fraction, notes: None,
-) -> RunSnapshot:
-    """Return the newest step of a run, or step `at`, or the last one before it, beside another if `baseline` is one.
+    run: Path, limit: float = LIMIT, at: int | None = None, baseline: int | None = None
+) -> Iterator[tuple[float, tuple[str | RunSnapshot, ...]]]:
+    """Read the newest step of a run, or step `at`, or the last one before it, beside another if `baseline` is one.
 
-    Of a folder, only the _NEWEST captures are measured, and these two. `heard` is called with the finished fraction
-    and with notes, once a step is read. Raise InputError if there is no such step.
+    Of a folder, only the _NEWEST captures are measured, and these two. Yield the finished fraction with notes, once a
+    step is read, and last the step. Raise InputError if there is no such step.
     """
     wanted = [step for step in (at, baseline) if step is not None]
     files, fraction = 0, 0.0
@@ -395,18 +390,17 @@ def read_run(
     cursor, more, waiting = START, True, ""
     beside: WatchStep | None = None
     notes: list[str] = []
-    with one_blas_thread():
-        while more:
-            news = poll(run, cursor, wanted, limit, _NEWEST)
-            cursor, more, waiting = news.cursor, news.more, news.waiting
-            history = added(history, news.steps, limit=limit)
-            beside = next((step for step in news.steps if step.step == baseline), beside)
-            notes += [*news.notes, *(note for step in news.steps for note in step.notes)]
-            left = len(cursor.next_files)
-            files = max(files, left + 1)
-            fraction = max(fraction, 1 - left / files) if news.fraction is None else news.fraction
-            heard(fraction, notes if history else ())
-            notes = [] if history else notes
+    while more:
+        news = poll(run, cursor, wanted, limit, _NEWEST)
+        cursor, more, waiting = news.cursor, news.more, news.waiting
+        history = added(history, news.steps, limit=limit)
+        beside = next((step for step in news.steps if step.step == baseline), beside)
+        notes += [*news.notes, *(note for step in news.steps for note in step.notes)]
+        left = len(cursor.next_files)
+        files = max(files, left + 1)
+        fraction = max(fraction, 1 - left / files) if news.fraction is None else news.fraction
+        yield fraction, tuple(notes) if history else ()
+        notes = [] if history else notes
     shown = snapshot(history, limit, at, beside)
     if shown is None:
         if notes:
@@ -418,4 +412,4 @@ def read_run(
         raise InputError(
             "{run} has no step {step}; its steps are {first} to {last}", run=run, step=absent, first=least, last=last
         )
-    return shown
+    yield 1.0, (shown,)

@@ -8,7 +8,7 @@ from typing import TypeVar
 from ..blas import one_blas_thread
 from ..errors import InputError
 from .engine_names import ExecutorError
-from .part import SERIAL, Part, PartExecutor, PartProgress, Store
+from .part import SERIAL, Part, PartExecutor, PartProgress, Store, results_of
 
 R = TypeVar("R")
 
@@ -32,6 +32,11 @@ def run(
         from .pools import pooled  # with libraries that a serial engine does without
 
         yield from pooled(iter(parts), engine, store, patience)
+
+
+def all_results(parts: Iterable[Part[R]]) -> list[R]:
+    """Return the results of parts, performed in this thread; raise an InputError among them."""
+    return [result for done in run(parts) for result in results_of(done)]
 
 
 def _serial(parts: Iterable[Part[R]], store: Store | None) -> Iterator[PartProgress[R]]:

@@ -14,6 +14,7 @@ from attn_tui.core.questions.lab import Measure
 from attn_tui.core.questions.question import in_shell
 from attn_tui.core.scales import multiplier
 from attn_tui.core.tables.table import written
+from attn_tui.core.watching.snapshot import sample_run
 from cases import for_each
 from cli_runner import Captured, printed, request_of
 from hypothesis import assume, example, given
@@ -128,6 +129,7 @@ def test_the_printed_command_prints_the_same_bytes_again(
         f"diagnose {sample_path()}",
         f"compare {sample_path()} {sample_path()} --head 0",
         f"check {sample_path()}",
+        f"watch {sample_run()} --step 100 --baseline 50 --max-logit 1e6",
     ],
 )
 def test_a_question_answers_itself_as_its_command_does(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from attn_tui.core.errors import InputError
+from attn_tui.core.questions.watch import WatchRun
 from attn_tui.core.watching.offenders import offenders, slopes, two_sided
 from attn_tui.core.watching.poll import KEPT, START, Cursor, added, poll, read_run
 from attn_tui.core.watching.snapshot import RunSnapshot, snapshot
@@ -312,7 +313,7 @@ def test_of_more_lines_than_are_kept_none_over_the_limit_is_left_out(peak: str, 
     assert at not in {step.step for step in _polled(path, lines)}
     lines[at] = f'{{"step": {at}, "max_logit": {peak}{more}}}\n'
     assert at in {step.step for step in _polled(path, lines)}
-    [head] = [each for each in read_run(path, 100).ranked if each.first_over is not None]
+    [head] = [each for each in WatchRun(run=path, limit=100).answer().ranked if each.first_over is not None]
     assert head.first_over == at
     lines[at] = f'{{"step": {at}, "max_logit": [[]]}}\n'  # may be anything
     assert at not in {step.step for step in _polled(path, lines)}
@@ -329,7 +330,7 @@ def test_lines_below_the_limit_that_was_asked_for_are_left_out(tmp_path: Path) -
     path.write_text("".join(line(n, [[60.0]]) + "\n" for n in range(count)))
     assert len(poll(path, limit=60).steps) <= KEPT
     assert len(poll(path, limit=59.9).steps) == count
-    [head] = read_run(path, 59.9).ranked
+    [head] = WatchRun(run=path, limit=59.9).answer().ranked
     assert (head.first_over, head.peak_step) == (0, 0)
 
 
@@ -621,19 +622,15 @@ def test_one_look_at_a_folder_measures_the_newest_captures_and_those_that_are_as
     q = k = np.random.default_rng(0).normal(size=(1, 1, 4, 2)).astype(np.float32)
     for step in range(0, 500, 10):
         save_capture(tmp_path / f"step-{step:05}.safetensors", {"q": q, "k": k}, scale=0.5)
-    fractions: list[float] = []
-    notes: list[str] = []
-
-    def heard(fraction: float, more: Sequence[str]) -> None:
-        fractions.append(fraction)
-        notes.extend(more)
-
-    shown = read_run(tmp_path, at=125, baseline=30, heard=heard)
+    steps = [*read_run(tmp_path, at=125, baseline=30)]
+    fractions = [fraction for fraction, _ in steps]
+    *notes, shown = [result for _, results in steps for result in results]
+    assert isinstance(shown, RunSnapshot)
     assert (shown.step, shown.baseline) == (120, 30)
     assert shown.steps == (30, 120, *range(180, 500, 10))
     assert fractions == sorted(fractions)
     assert fractions[-1] == 1
-    assert ["16 other captures are not measured" in note for note in notes] == [True]
+    assert ["16 other captures are not measured" in str(note) for note in notes] == [True]
 
 
 def test_changes_are_the_differences_of_two_steps_and_rank_the_heads() -> None:

@@ -33,9 +33,10 @@ def run(request: ExampleArguments, output: Output) -> int:
         output.emit(lambda: output.glyphs.say(_listed()))
         return 0
     if request.name == _RUN:
+        from ....core.questions.watch import WatchRun
         from . import watch
 
-        return watch.run(watch.WatchArguments(run=sample_run(), lang=request.lang), output)
+        return watch.run(watch.WatchArguments(WatchRun(run=sample_run()), lang=request.lang), output)
     file = example_path(request.name)
     if printing.has_screen():
         from ..open_app import OpenApp, capture, open_app

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
@@ -90,7 +91,7 @@ class WatchPane(TwoParts):
             self._timer = self.set_interval(_AGAIN, self._look)  # other panes on screen do not stop it
 
     def _look(self) -> None:
-        self.ask(LookAtRun(self.run, self.limit, self.at, self.baseline, self._known))
+        self.ask(replace(self.question, known=self._known))
 
     def compose(self) -> ComposeResult:
         yield self.page
@@ -149,12 +150,12 @@ class WatchPane(TwoParts):
 
     @property
     def question(self) -> LookAtRun:
-        return LookAtRun(self.run, self.limit, self.at, self.baseline)
+        return LookAtRun(run=self.run, limit=self.limit, at=self.at, baseline=self.baseline, head=self.map.cursor)
 
-    def answered(self) -> tuple[RunSnapshot, tuple[int, int]]:
+    def answered(self) -> RunSnapshot:
         if self.shown is None:
             raise InputError("No step of a run is on screen.")
-        return self.shown, self.map.cursor
+        return self.shown
 
     @property
     def file_name(self) -> str:
