@@ -143,6 +143,11 @@ class NamedQuestion(Question[A]):
         return super().written(replace(named, command=self.line(ascii_only, format)), format, say)
 
 
+def path_word(path: Path) -> str:
+    """Return a path that a command does not read as an option."""
+    return f"./{path}" if str(path).startswith("-") else str(path)
+
+
 def setting_options(setting: HeadSetting) -> list[str]:
     """Return the options of what a captured head is measured under, without what is as in the file."""
     from ..captures.settings import AS_IN_FILE, FILE, HEAD_FIELDS

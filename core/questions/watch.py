@@ -13,7 +13,7 @@ from ..watching.limits import LIMIT
 from ..watching.snapshot import run_path
 from ..work.part import Part, Steps
 from .parse import UsageError
-from .question import Question, option, option_words
+from .question import Question, option, option_words, path_word
 
 if TYPE_CHECKING:
     from ..program.text import Dialect
@@ -59,6 +59,7 @@ class WatchRun(Question["RunSnapshot"]):
         "RUN",
         "a folder of captures, a file of attn-tui/watch-1 lines, or - for lines of stdin",
         read=run_path,
+        write=path_word,
     )
     limit: float = option(
         "watching",

@@ -148,6 +148,20 @@ def test_a_question_answers_itself_as_its_command_does(
     assert answered | {"command": ""} == shown | {"command": ""}
 
 
+@for_each(
+    "words",
+    [
+        "inspect ./-x.npz ./-y.npz",
+        "diagnose ./-x.npz --config ./-c.json",
+        "compare ./-x.npz ./-y.npz",
+        "check ./-x.npz --baseline ./-y.npz",
+        "watch ./-run --once",
+    ],
+)
+def test_a_path_is_not_written_as_an_option(words: str) -> None:
+    assert request_of(*words.split()).question.line() == f"attn-tui {words}"
+
+
 @for_each("word", ["a b", "it's", "$HOME", "new\nline", "\x1b[31mred", "\udcff.npz", "é.npz", "'\\\x07'", "*", "~"])
 def test_a_shell_reads_any_word_from_one_printable_line(word: str) -> None:
     line = in_shell(["printf", "%s", word])

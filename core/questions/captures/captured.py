@@ -15,7 +15,7 @@ from ...errors import InputError
 from ...files import read_file
 from ...message import message, plain
 from ..parse import UsageError
-from ..question import Question, option, option_words
+from ..question import Question, option, option_words, path_word
 
 if TYPE_CHECKING:
     from ...captures.capture import CaptureContents, Layer
@@ -144,7 +144,13 @@ class HeadsQuestion(CaptureQuestion[A]):
     """A question about heads of one or more captures."""
 
     paths: tuple[Path, ...] = option(
-        "file", "", "FILE", CAPTURES, nargs="+", read=lambda names: tuple(map(capture_path, names))
+        "file",
+        "",
+        "FILE",
+        CAPTURES,
+        nargs="+",
+        read=lambda names: tuple(map(capture_path, names)),
+        write=path_word,
     )
 
     @cached_property
@@ -200,6 +206,7 @@ class VerdictQuestion(HeadsQuestion[A]):
         "FILE",
         "the model's config.json: it says which scale is expected, instead of the capture",
         read=Path,
+        write=path_word,
     )
     expect: str | float | None = option(
         "file",

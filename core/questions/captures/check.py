@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ...captures.capture import capture_path
 from ...diagnosis.limits import LIMITS, Limits, limit
 from ...message import message
-from ..question import flag, option
+from ..question import flag, option, path_word
 from .captured import HeadTask, VerdictQuestion
 from .compare import CompareCaptures, pair_task
 
@@ -37,7 +37,12 @@ class CheckCaptures(VerdictQuestion["Sequence[FileCheck]"]):
     COMMAND: ClassVar[str] = "check"
     strict: bool = flag("file", "--strict", "fail, too, if a head is not judged")
     baseline: Path | None = option(
-        "file", "--baseline", "OLD", "an earlier capture of the same model to compare with", read=capture_path
+        "file",
+        "--baseline",
+        "OLD",
+        "an earlier capture of the same model to compare with",
+        read=capture_path,
+        write=path_word,
     )
     max_logit: float | None = _limit("--max-logit", message("the largest |logit|, before a soft-cap; default 100"))
     max_capped: float | None = _limit(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ...captures.capture import capture_path
 from ...captures.files import CaptureError
 from ...message import message, plain
-from ..question import option
+from ..question import option, path_word
 from .captured import CaptureQuestion, HeadTask, chosen_heads, head_number
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ class CompareCaptures(CaptureQuestion["Comparison"]):
     """Compare two captures; without layer and head, every head of the reference."""
 
     COMMAND: ClassVar[str] = "compare"
-    reference: Path = option("files", "", "REF", "the capture to compare with", read=capture_path)
-    test: Path = option("files", "", "TEST", "the capture to compare", read=capture_path)
+    reference: Path = option("files", "", "REF", "the capture to compare with", read=capture_path, write=path_word)
+    test: Path = option("files", "", "TEST", "the capture to compare", read=capture_path, write=path_word)
     layer: str | None = option("heads", "--layer", "I", "only this layer of the reference, by number or name")
     head: int | None = option(
         "heads", "--head", "H", "only this head of the reference; the first is 0", read=head_number
