@@ -9,6 +9,7 @@ from typing import Any, Literal, SupportsFloat, cast, overload
 from ..captures.calls.call import call, opened_calls
 from ..captures.head import CaptureFile
 from ..diagnosis.configuration import Configuration, configuration_of
+from ..diagnosis.disagreement import with_disagreements
 from ..diagnosis.limits import LIMITS, limit
 from ..errors import InputError
 from ..message import message
@@ -168,8 +169,13 @@ def check(
     """
     file = file_of(source)
     given_limits = {known_name(name, LIMITS): limit(own_number(value), name) for name, value in limits.items()}
+    own = _given(config)
     question = CheckCaptures(
-        paths=(file.path,), opened=(file,), expect=own_number(expect), given=_given(config), allow=tuple(allow)
+        paths=(file.path,),
+        opened=(with_disagreements(file, own),),
+        expect=own_number(expect),
+        given=own,
+        allow=tuple(allow),
     )
     [checked] = replace(question, **given_limits).answer()
     return Check(checked, strict)

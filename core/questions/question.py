@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from ..field import differing, words_of
-from ..parameters import FIELD, FIELDS, NO_MODEL, Parameters, usual_of
+from ..parameters import FIELDS, NO_MODEL, Parameters, usual_of
 from .request import Request
 
 if TYPE_CHECKING:
-    from ..captures.settings import HeadSetting
     from ..program.text import Dialect
     from ..tables.formats import Say
     from ..tables.table import Format, Table
@@ -146,15 +145,6 @@ class NamedQuestion(Question[A]):
 def path_word(path: Path) -> str:
     """Return a path that a command does not read as an option."""
     return f"./{path}" if str(path).startswith("-") else str(path)
-
-
-def setting_options(setting: HeadSetting) -> list[str]:
-    """Return the options of what a captured head is measured under, without what is as in the file."""
-    from ..captures.settings import AS_IN_FILE, FILE, HEAD_FIELDS
-
-    scale = FIELD["multiplier"].format(setting.multiplier) if setting.scale == "custom" else setting.scale
-    others = words_of(HEAD_FIELDS[2:], differing(HEAD_FIELDS, setting, AS_IN_FILE))
-    return others if scale == FILE else ["--scale", scale, *others]
 
 
 def parameter_options(parameters: Parameters, without: str = "") -> list[str]:

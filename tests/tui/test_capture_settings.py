@@ -13,6 +13,7 @@ from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.captures.rules import rule_of
 from attn_tui.core.captures.settings import AS_IN_FILE, HeadSetting
 from attn_tui.core.diagnosis.comparing.compare import compare
+from attn_tui.core.diagnosis.comparing.results import Plan
 from attn_tui.core.diagnosis.heads.attention import attention_row
 from attn_tui.core.parameters import FIELD
 from attn_tui.tui.cli.main import main
@@ -24,7 +25,7 @@ from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.numbers import short
 from cases import present
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
-from stage import Script, Stage, play, played, some_heads
+from stage import FORMATS, Script, Stage, play, played, refusal, some_heads
 
 
 def formats(pane: CapturePane) -> list[object]:
@@ -136,7 +137,7 @@ def test_a_row_that_is_nan_is_said_in_words_and_the_soft_cap_can_be_taken_away(t
 
 def test_a_command_names_the_scale_of_a_unless_it_is_as_usual() -> None:
     for against, scale, named in (("none", "file", False), ("none", "d_k", True), ("file", "d_k", False)):
-        assert ("--against" in Sides(against, replace(AS_IN_FILE, scale=scale)).options) is named
+        assert ("against" in Sides(against, replace(AS_IN_FILE, scale=scale)).options) is named
 
 
 def two_files(folder: Path) -> tuple[Path, Path]:
@@ -190,7 +191,7 @@ def test_b_compares_with_a_file_and_an_empty_answer_ends_it(tmp_path: Path) -> N
         assert not pane.heads.compared
         assert pane.heads.statistic is not CHANGE
         assert "against" not in stage.lines[1]
-        late = ComparedHeads(old, found.heads, ())
+        late = ComparedHeads(open_capture(old).described(), found.heads, Plan((), (), ()))
         pane.show_answer(CompareHeads(pane.file, old), late)
         assert not pane.heads.compared
 
@@ -215,23 +216,29 @@ def test_y_copies_the_comparison_while_there_is_a_baseline(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old, new = two_files(tmp_path)
-    commands: list[str] = []
+    taken: dict[str, str] = {}
+    command = f"attn-tui compare {old} {new}"
 
     async def script(stage: Stage) -> None:
         pane = await opened(stage)
         assert pane.command().startswith("attn-tui inspect ")
+        stage.engine.hold = True
         await stage.press("b", *str(old), "enter")
+        assert pane.command() == command
+        assert "0 of " in refusal(lambda: pane.numbers("json"))
+        stage.engine.let_go()
         await stage.at_rest()
-        commands.append(pane.command())
+        taken.update({kind: pane.numbers(kind) for kind in FORMATS}, python=pane.code("python"))
+        assert old in pane.files_read
+        assert pane.file_name == "new-comparison"
         pane.views.bring("replay")
         await stage.at_rest()
         assert pane.command().endswith("--rules all")
 
     play_with(new, script)
-    program, *words = shlex.split(commands[0])
-    assert (program, words) == ("attn-tui", ["compare", str(old), str(new)])
-    assert main(words) == 1
-    assert "layer 0, head 2" in capsys.readouterr().out
+    for kind, text in taken.items():
+        assert main([*shlex.split(command)[1:], "--format", kind]) == 1
+        assert capsys.readouterr().out == text
 
 
 @pytest.mark.parametrize(("keys", "place"), [([], (0, 2)), (["right"], (0, 1))])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
@@ -67,7 +67,8 @@ class CaptureQuestion(Question[A]):
         "number of the layer, and v=NAME may follow",
     )
     by_content: bool = field(default=False, compare=False, kw_only=True)  # whether files are known by their bytes
-    opened: tuple[CaptureFile, ...] = field(default=(), compare=False, repr=False, kw_only=True)  # if they are open
+    # The captures, if they are open. For a table or a program, CaptureContents are enough.
+    opened: tuple[Any, ...] = field(default=(), compare=False, repr=False, kw_only=True)
 
     @property
     def words(self) -> Sequence[str]:
@@ -152,14 +153,24 @@ class HeadsQuestion(CaptureQuestion[A]):
         read=lambda names: tuple(map(capture_path, names)),
         write=path_word,
     )
+    only: Head | None = field(default=None, compare=False, kw_only=True)  # of the only capture, instead of others
+
+    @property
+    def words(self) -> Sequence[str]:
+        if self.only is None:
+            return super().words
+        named: Any = replace(self, only=None)
+        layer, head = self.only
+        return replace(named, layer=layer_word(self.captures[0].layers, layer), head=head).words
 
     @cached_property
     def captures(self) -> Sequence[CaptureFile]:
         from ...captures.reader import open_captures
         from ...diagnosis.disagreement import with_disagreements
 
-        found = self.opened or open_captures(self.paths, *self.hints)
-        return [with_disagreements(each, self.configuration) for each in found]
+        if self.opened:
+            return self.opened
+        return [with_disagreements(each, self.configuration) for each in open_captures(self.paths, *self.hints)]
 
     @cached_property
     def configuration(self) -> Configuration | None:
@@ -180,7 +191,14 @@ class HeadsQuestion(CaptureQuestion[A]):
     @cached_property
     def chosen(self) -> Sequence[Sequence[Head]]:
         """The heads asked for, of each capture; raise CaptureError if there are none."""
-        return [chosen_heads(capture, None, None) for capture in self.captures]
+        if self.only is not None:
+            return [[self.only]]
+        return [chosen_heads(capture, *self.selected) for capture in self.captures]
+
+    @property
+    def selected(self) -> tuple[str | None, int | None]:
+        """The layer and the head asked for; None means any."""
+        return None, None
 
     @property
     def asked(self) -> int:
@@ -243,6 +261,14 @@ def head_number(text: str) -> int:
     if head < 0:
         raise UsageError("--head: must be a whole number from 0 up, not {text!r}", text=text)
     return head
+
+
+def layer_word(layers: Sequence[Layer], chosen: Layer) -> str:
+    """Return the --layer that selects only this layer: its number, or its name if others share the number."""
+    for word in (str(chosen.index), chosen.name):
+        if [layer for layer in layers if word in (str(layer.index), layer.name)] == [chosen]:
+            return word
+    raise InputError("Two layers share this name and number; no command can select just one.")
 
 
 def chosen_heads(capture: CaptureContents, layer: str | None, head: int | None) -> list[Head]:

@@ -40,6 +40,10 @@ class CompareCaptures(CaptureQuestion["Comparison"]):
         return self.opened or [open_capture(path, *self.hints) for path in (self.reference, self.test)]
 
     @property
+    def file_name(self) -> str:
+        return f"{self.test.stem}-comparison"
+
+    @property
     def notes(self) -> Iterator[str]:
         for capture in self.captures:
             for note in capture.notes:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...errors import InputError
 from ..parse import UsageError
 from ..question import option
-from .captured import Head, HeadTask, VerdictQuestion, chosen_heads, head_number
+from .captured import HeadTask, VerdictQuestion, head_number
 
 if TYPE_CHECKING:
     from ...captures.capture import Layer
@@ -27,13 +26,14 @@ class DiagnoseCaptures(VerdictQuestion["Sequence[HeadVerdict]"]):
     COMMAND: ClassVar[str] = "diagnose"
     layer: str | None = option("heads", "--layer", "I", "only this layer, by number or name")
     head: int | None = option("heads", "--head", "H", "only this head; the first is 0", read=head_number)
-    only: Head | None = field(default=None, compare=False, kw_only=True)  # of the only capture, instead
 
-    @cached_property
-    def chosen(self) -> Sequence[Sequence[Head]]:
-        if self.only is not None:
-            return [[self.only]]
-        return [chosen_heads(capture, self.layer, self.head) for capture in self.captures]
+    @property
+    def selected(self) -> tuple[str | None, int | None]:
+        return self.layer, self.head
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.captures[0].path.stem}-verdicts"
 
     def tasks(self) -> Iterator[HeadTask]:
         from ...work.heads import diagnose

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,7 +15,7 @@ from ...parameters import FIELD, UNSCALED
 from ...scales import SCALE_RULES, rules_that_need
 from ..parse import METAVARS, UsageError, parameter_help, value_of, whole_number
 from ..question import option
-from .captured import Head, HeadsQuestion, HeadTask, chosen_heads, head_number
+from .captured import HeadsQuestion, HeadTask, head_number
 
 if TYPE_CHECKING:
     from ...diagnosis.heads.ranking import HeadFacts
@@ -128,9 +127,14 @@ class InspectCaptures(HeadsQuestion["Sequence[Inspected]"]):
         given = {field: getattr(self, name) for name, field in OF_CONTEXT.items() if getattr(self, name) is not None}
         return HeadContext(**given)
 
-    @cached_property
-    def chosen(self) -> Sequence[Sequence[Head]]:
-        return [chosen_heads(capture, self.layer, self.head) for capture in self.captures]
+    @property
+    def selected(self) -> tuple[str | None, int | None]:
+        return self.layer, self.head
+
+    @property
+    def file_name(self) -> str:
+        layer, head = self.chosen[0][0]
+        return f"{self.captures[0].path.stem}-{f'layer{layer.index}-head{head}' if self.asked == 1 else 'heads'}"
 
     @property
     def is_whole(self) -> bool:

@@ -18,6 +18,7 @@ from ....core.diagnosis.groups import HeadVerdict, faults_of, groups, place_in_w
 from ....core.diagnosis.heads.reasons import has_evidence, head_word, severity
 from ....core.diagnosis.heads.summary import file_summary
 from ....core.diagnosis.results import STAGES, is_of_scale
+from ....core.errors import InputError
 from ....core.message import message
 from ....core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from ....core.statistics.measurement import Estimate
@@ -70,14 +71,15 @@ class Heads:
         self.rough: set[Place] = set()  # heads of which only a few rows were measured
         self.compared: dict[Place, HeadComparison] = {}  # with the baseline
         self.baseline: Path | None = None  # a file that this one is compared with
-        self.missing: tuple[str, ...] = ()  # what is in one of the two only
+        self.news: ComparedHeads | None = None  # the last heads compared with it, and which are to be
+        self._pairs: list[HeadComparison] = []  # all of them, as they came
         self._page: ModelPage | None = None  # what is said of the file, with the cursor of another time
         self._said: tuple[Sequence[str], bool] | None = None
 
     def open(self, capture: CaptureContents) -> None:
         """Take another file; the cursor stays if its head exists."""
         self.capture = capture
-        for known in (self.measured, self.explained, self.rough, self.compared):
+        for known in (self.measured, self.explained, self.rough, self.compared, self._pairs):
             known.clear()
         self._forget()
         self.select(*self.cursor)
@@ -103,15 +105,16 @@ class Heads:
         known = [*self.compared.values(), *found.heads]
         heads = compared(sorted(known, key=lambda each: each.test_layer.position), (), ()).heads
         self.compared = {(head.test_layer.position, head.test_head): head for head in heads}
-        self.missing = found.missing
+        self.news, self._pairs = found, [*self._pairs, *found.heads]
         self._forget()
         if first and self.compared:
             self.statistic, self.order = CHANGE, ORDERS.index("largest")
 
     def compare_with(self, baseline: Path | None) -> None:
         """Replace the baseline, and forget what differed from the earlier one."""
-        self.baseline = baseline
+        self.baseline, self.news = baseline, None
         self.compared.clear()
+        self._pairs.clear()
         self._forget()
         if self.statistic is CHANGE:
             self.statistic, self.order = STATISTIC["saturation"], 0
@@ -150,9 +153,17 @@ class Heads:
 
     def _comparison(self) -> Comparison | None:
         """Return how the heads compared so far differ from the baseline, if there is one."""
-        if self.baseline is None or not self.compared:
+        if self.news is None or not self.compared:
             return None
-        return compared([self.compared[each] for each in sorted(self.compared)], self.missing, ())
+        return compared([self.compared[each] for each in sorted(self.compared)], self.news.plan.missing, ())
+
+    @property
+    def comparison(self) -> Comparison:
+        """The complete comparison with the baseline; raise InputError if heads are missing."""
+        asked = () if self.news is None else self.news.plan.pairs
+        if self.news is None or len(self._pairs) < len(asked):
+            raise InputError("{done} of {asked} heads compared so far.", done=len(self._pairs), asked=len(asked))
+        return compared(self._pairs, self.news.plan.missing, self.news.plan.notes)
 
     def _forget(self) -> None:
         """Work out what is said of the file again: a key that moves the cursor alone does not."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 from textual import events
 from textual.app import ComposeResult
@@ -16,12 +16,14 @@ from textual.layout import Layout
 from textual.widget import Widget
 
 from ....core.captures.capture import CaptureContents, HeadSubject, sample_path
-from ....core.diagnosis.groups import HeadVerdict
 from ....core.diagnosis.heads.reasons import has_evidence
 from ....core.diagnosis.results import AttentionCells, AttentionRow, Replay
 from ....core.errors import InputError, ParameterError
 from ....core.field import next_of
 from ....core.message import joined, message, plain
+from ....core.questions.captures.compare import CompareCaptures
+from ....core.questions.captures.diagnose import DiagnoseCaptures
+from ....core.questions.captures.inspect import InspectCaptures
 from ....core.questions.request import Failed, Progress, Request
 from ....core.statistics.catalogue import Statistic
 from ....core.statistics.measurement import Measurement
@@ -40,7 +42,6 @@ from .requests import (
     ComparedHeads,
     CompareHeads,
     HeadStatistics,
-    InspectHead,
     MeasureHead,
     MeasureHeads,
     OpenCapture,
@@ -191,27 +192,50 @@ class CapturePane(Pane):
     # The question and its answer
 
     @property
-    def question(self) -> InspectHead:
-        if self.heads.capture is None:
-            raise InputError("No file is open.")
-        replayed = self.views.shown == "replay"
-        baseline = None if replayed else self.heads.baseline
-        judged = self.views.shown == "verdict"
-        return InspectHead(self.heads.capture, self.file, self.heads.cursor, self.sides, baseline, replayed, judged)
+    def question(self) -> InspectCaptures | DiagnoseCaptures | CompareCaptures:
+        """What is shown of the selected head; of all heads, their verdicts or how they differ from the baseline."""
+        if self.views.shown == "replay":
+            return self._of_head(replayed=True)
+        file = self._of_file
+        if self.heads.baseline is not None:
+            [path], news = file["paths"], self.heads.news
+            opened = () if news is None else (news.reference, *file["opened"])
+            return CompareCaptures(*self.file.hints, reference=self.heads.baseline, test=path, opened=opened)
+        if self.views.shown == "verdict":
+            return DiagnoseCaptures(expect=self.file.expect, **file)
+        return self._of_head()
 
-    def answered(self) -> Measurement[HeadSubject] | Replay | Sequence[HeadVerdict]:
+    @property
+    def _of_file(self) -> dict[str, Any]:
+        """The file, as questions about its heads name it."""
+        capture = self.heads.capture
+        if capture is None:
+            raise InputError("No file is open.")
+        hints = dict(zip(("axes", "mask_true", "tensor"), self.file.hints, strict=True))
+        return {**hints, "paths": (capture.path,), "opened": (capture,)}
+
+    def _of_head(self, replayed: bool = False) -> InspectCaptures:
+        """Return the question about the selected head: every rule replayed on it, or its figures."""
+        file: dict[str, Any] = {**self._of_file, "only": (self.heads.layer, self.heads.cursor[1])}
+        if replayed:
+            return InspectCaptures(rules="all", **file)
+        return InspectCaptures(setting=self.sides.b, **self.sides.options, **file)
+
+    def answered(self) -> Any:
         """Return what is shown of the selected head, or of all; raise InputError if it is not known yet."""
-        if self.views.shown == "verdict" and self.heads.baseline is None:
-            found = self.heads.page
-            if len(found.heads) < sum(layer.heads for layer in found.layers if has_evidence(layer)):
-                raise InputError("The heads are still being judged.")
-            return found.heads
         if self.views.shown == "replay":
             table = self.replay.table
             if table is None or (table.layer.position, table.head) != self.heads.cursor:
                 raise InputError("The rules are still being replayed on this head.")
-            return table
-        return self._measured_head()
+            return [table]
+        if self.heads.baseline is not None:
+            return self.heads.comparison
+        if self.views.shown == "verdict":
+            found = self.heads.page
+            if len(found.heads) < sum(layer.heads for layer in found.layers if has_evidence(layer)):
+                raise InputError("The heads are still being judged.")
+            return found.heads
+        return [(self._measured_head(), None)]
 
     def _measured_head(self) -> Measurement[HeadSubject]:
         if self.results.why_stale:
@@ -221,7 +245,15 @@ class CapturePane(Pane):
         return self.measurement
 
     def code(self, dialect: Dialect) -> str:
-        return replace(self.question, judged=False).code(self._measured_head(), dialect)
+        """Return the program of the selected head; with a baseline, of the head that differs first."""
+        if self.heads.baseline is not None and self.views.shown != "replay":
+            return super().code(dialect)
+        return self._of_head().code([(self._measured_head(), None)], dialect)
+
+    @property
+    def files_read(self) -> Sequence[Path]:
+        capture, baseline = self.heads.capture, self.heads.baseline
+        return () if capture is None else (*capture.files, *([] if baseline is None else [baseline]))
 
     @property
     def is_current(self) -> bool:
@@ -285,7 +317,7 @@ class CapturePane(Pane):
             case Replay():
                 if (answer.layer.position, answer.head) == self.heads.cursor:
                     self.replay.show(answer)
-            case ComparedHeads() if answer.baseline == self.heads.baseline:
+            case ComparedHeads() if getattr(request, "baseline", None) == self.heads.baseline:
                 self.heads.learn_changes(answer)
                 self.views.show_parts()
                 self._show_heads()

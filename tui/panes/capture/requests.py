@@ -7,25 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from ....core.diagnosis.results import Replay
 from ....core.errors import InputError
 from ....core.message import plain
-from ....core.questions.question import Question
+from ....core.questions.captures.compare import CompareCaptures
 from ....core.questions.request import PROGRESS_INTERVAL, Cache, Priority, Progress, Request, Work, batches
 from ....core.work.part import results_of
 
 if TYPE_CHECKING:
-    from ....core.captures.capture import CaptureContents, HeadSubject, Layer, Meaning
+    from ....core.captures.capture import CaptureContents, Layer, Meaning
     from ....core.captures.head import CaptureFile
     from ....core.captures.rules import Rule
-    from ....core.diagnosis.comparing.results import HeadComparison
-    from ....core.diagnosis.groups import HeadVerdict
+    from ....core.diagnosis.comparing.results import HeadComparison, Plan
     from ....core.diagnosis.heads.reasons import HeadReasons
-    from ....core.program.text import Dialect
-    from ....core.statistics.measurement import Estimate, Measurement
-    from ....core.tables.table import Table
+    from ....core.statistics.measurement import Estimate
     from ....core.work.heads import HeadSurvey, Source
     from .sides import Sides
 
@@ -47,6 +43,11 @@ class OpenCapture(Request):
         cache.by_kind.pop(OpenCapture, None)
         yield self.opened(cache).described()
 
+    @property
+    def hints(self) -> tuple[str | None, Meaning | None, str | None]:
+        """The arguments of `open_capture` after the path."""
+        return self.axes, self.mask_true, self.tensor
+
     def opened(self, cache: Cache) -> CaptureFile:
         """Return the file, opened unless it is open already."""
         from ....core.captures.capture import sample_path
@@ -56,7 +57,7 @@ class OpenCapture(Request):
         open_files: dict[OpenCapture, CaptureFile] = cache.by_kind.setdefault(OpenCapture, {})
         if self not in open_files:
             open_files.clear()
-            opened = open_capture(self.path or sample_path(), self.axes, self.mask_true, self.tensor)
+            opened = open_capture(self.path or sample_path(), *self.hints)
             opened = opened if self.expect is None else replace(opened, expect=plain(self.expect))
             open_files[self] = with_disagreements(opened)
         return open_files[self]
@@ -66,7 +67,7 @@ class OpenCapture(Request):
         from ....core.captures.capture import sample_path
         from ....core.work.heads import source_of
 
-        return source_of(capture, self.path or sample_path(), self.axes, self.mask_true, tensor=self.tensor)
+        return source_of(capture, self.path or sample_path(), *self.hints)
 
 
 @dataclass(frozen=True)
@@ -187,79 +188,6 @@ class MeasureHeads(Request):
 
 
 @dataclass(frozen=True, eq=False)
-class InspectHead(Question["Measurement[HeadSubject] | Replay | Sequence[HeadVerdict]"]):
-    """What is shown of a head: its figures in the settings of A and B, every rule replayed on it, or all verdicts.
-
-    With a baseline, the command compares both captures.
-    """
-
-    capture: CaptureContents
-    file: OpenCapture
-    place: Place
-    sides: Sides
-    baseline: Path | None
-    replayed: bool
-    judged: bool = False  # whether all heads are diagnosed
-
-    @property
-    def words(self) -> Sequence[str]:
-        path = _as_argument(self.capture.path)
-        if self.baseline is not None:
-            words = ["compare", _as_argument(self.baseline), path]
-        elif self.judged:
-            words = ["diagnose", path, *(["--expect", self.file.expect] if self.file.expect is not None else [])]
-        else:
-            layer, head = self.place
-            words = ["inspect", path, "--layer", _layer_word(self.capture.layers, layer), "--head", str(head)]
-            words += ["--rules", "all"] if self.replayed else self.sides.options
-        file = self.file
-        options = {"--axes": file.axes, "--mask-true": file.mask_true, "--tensor": file.tensor}
-        return [*words, *(word for name, value in options.items() if value for word in (name, value))]
-
-    @property
-    def file_name(self) -> str:
-        layer, head = self.place
-        if self.judged:
-            return f"{self.capture.path.stem}-verdicts"
-        return f"{self.capture.path.stem}-layer{self.capture.layers[layer].index}-head{head}"
-
-    @property
-    def files(self) -> Sequence[Path]:
-        return (*self.capture.files, *(() if self.baseline is None else (self.baseline,)))
-
-    def table(self, answer: Measurement[HeadSubject] | Replay | Sequence[HeadVerdict]) -> Table[Any]:
-        from ....core.tables.diagnosis import diagnosis_table
-        from ....core.tables.heads import inspect_table, replay_table
-
-        if isinstance(answer, Sequence):
-            return diagnosis_table([self.capture], answer, len(answer))
-        if isinstance(answer, Replay):
-            return replay_table([self.capture], [answer], 1)
-        apart = [*dict.fromkeys(name for column in answer.columns for name in column.apart)]
-        return inspect_table([self.capture], [(answer, None)], len(answer.columns), apart, whole=True)
-
-    def code(self, answer: Measurement[HeadSubject] | Replay | Sequence[HeadVerdict], dialect: Dialect) -> str:
-        from ....core.program.captured import head_code
-
-        assert not isinstance(answer, Replay | Sequence)
-        return head_code(answer, dialect, self.line())
-
-
-def _as_argument(path: Path) -> str:
-    """Return a path that a command does not read as an option."""
-    return f"./{path}" if str(path).startswith("-") else str(path)
-
-
-def _layer_word(layers: Sequence[Layer], position: int) -> str:
-    """Return the --layer that selects only this layer: its number, or its name if others share the number."""
-    chosen = layers[position]
-    for word in (str(chosen.index), chosen.name):
-        if [layer for layer in layers if word in (str(layer.index), layer.name)] == [chosen]:
-            return word
-    raise InputError("Two layers share this name and number; no command can select just one.")
-
-
-@dataclass(frozen=True, eq=False)
 class HeadStatistics:
     """Statistics of more heads, by (position of the layer, head); None for an unreadable head."""
 
@@ -334,16 +262,14 @@ class CompareHeads(Request):
 
     def work(self, cache: Cache) -> Work:
         from ....core.captures.reader import open_capture
-        from ....core.diagnosis.comparing.compare import plan
-        from ....core.work.heads import compare_pair, parts
 
         capture = self.file.opened(cache)
-        opened = replace(self.file, path=self.baseline)
-        reference = open_capture(self.baseline, opened.axes, opened.mask_true, opened.tensor)
+        reference = open_capture(self.baseline, *self.file.hints)
         yield None
-        whole = plan(reference, capture)
-        sources = [opened.source(reference), self.file.source(capture)]
-        running = cache.workers.begin(parts(compare_pair, sources, ((pair, pair.layer) for pair in whole.pairs)))
+        question = CompareCaptures(
+            *self.file.hints, reference=self.baseline, test=capture.path, opened=(reference, capture)
+        )
+        running = cache.workers.begin(question.parts())
 
         def steps() -> Iterator[tuple[float, list[HeadComparison]]]:
             for done in running.steps():  # an error is marked on the map
@@ -353,7 +279,7 @@ class CompareHeads(Request):
                 )
 
         yield from batches(
-            steps(), lambda found, _: ComparedHeads(self.baseline, tuple(found), whole.missing), running
+            steps(), lambda found, _: ComparedHeads(reference.described(), tuple(found), question.plan), running
         )
         yield Progress(1.0)
 
@@ -362,9 +288,9 @@ class CompareHeads(Request):
 class ComparedHeads:
     """More heads, compared with those of a baseline."""
 
-    baseline: Path
+    reference: CaptureContents
     heads: tuple[HeadComparison, ...]
-    missing: tuple[str, ...]  # a sentence for what is in one file only
+    plan: Plan
 
 
 @dataclass(frozen=True)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from ....core.captures.capture import Layer
 from ....core.captures.settings import (
     AS_IN_FILE,
     FILE,
     HEAD_FIELD,
+    HEAD_FIELDS,
     HeadSetting,
     against_with,
     changes_of_a,
     setting_of_a,
 )
-from ....core.field import next_of
-from ....core.questions.question import setting_options
+from ....core.field import differing, next_of
 from ....core.scales import SCALE_RULES
 from ....core.setting_text import text_of, with_rule
 
@@ -79,10 +79,16 @@ class Sides:
         )
 
     @property
-    def options(self) -> Sequence[str]:
-        """The options of the command that are not as usual."""
-        usual = "none" if self.b.scale == FILE else FILE
-        return [*setting_options(self.b), *(["--against", self.against] if self.against != usual else [])]
+    def options(self) -> Mapping[str, Any]:
+        """The texts of the command's options that are not as usual, by their names."""
+        b, texts = self.b, dict[str, Any]()
+        if b.scale != FILE:
+            texts["scale"] = HEAD_FIELD["multiplier"].format(b.multiplier) if b.scale == "custom" else b.scale
+        for name, value in differing(HEAD_FIELDS[2:], b, AS_IN_FILE).items():
+            texts[name] = HEAD_FIELD[name].format(value)
+        if self.against != ("none" if b.scale == FILE else FILE):
+            texts["against"] = self.against
+        return texts
 
 
 LISTED = ("precision", "arithmetic", "softcap")  # what lists offer beside the scale rule
