@@ -34,7 +34,7 @@ def run_race(race: Race) -> Steps[RaceSnapshot]:
 
 @dataclass(frozen=True)
 class RunRace(Question[Sequence[RaceSnapshot]]):
-    """Train under all rules of a race, and at other widths; in the app, a Snapshot grows."""
+    """Train under all rules of a race, and at other widths; in the app, a RaceSnapshot grows."""
 
     race: Race
     d_ks: tuple[int, ...] = ()  # of further races, as a command runs them

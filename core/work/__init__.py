@@ -1,1 +1,1 @@
-"""Work cut into parts, and the engines that perform them."""
+"""Work cut into parts, and the executors that perform them."""

@@ -1,4 +1,4 @@
-"""Open the engine that a text names; on several machines, it is Dask's scheduler and workers, loaded only here.
+"""Open the executor that a text names; on several machines, it is Dask's scheduler and workers, loaded only here.
 
 Dask's client is a `concurrent.futures` executor, so `run` treats it as any other.
 """
@@ -128,7 +128,7 @@ def _watched(client: Any) -> Generator[Callable[[], float], None, None]:
 
 
 def _workers(client: Any, name: str) -> tuple[int, str]:
-    """Return the number of threads of the workers, and what the user should know of them; raise EngineError."""
+    """Return the number of threads of the workers, and what the user should know of them; raise ExecutorError."""
     try:
         client.wait_for_workers(1, timeout=_START)
     except Exception as error:
@@ -151,7 +151,7 @@ def _workers(client: Any, name: str) -> tuple[int, str]:
 
 
 def _ask(client: Any, name: str, seconds: float, function: Callable[..., Any], *arguments: Any) -> Mapping[str, Any]:
-    """Return what a function returns on each worker, or the exception that it raises; raise EngineError.
+    """Return what a function returns on each worker, or the exception that it raises; raise ExecutorError.
 
     Workers that are lost meanwhile are left out: others do their parts.
     """
@@ -174,10 +174,10 @@ def _line(error: BaseException) -> str:
 
 @contextmanager
 def open_engine(text: str, background: bool = False) -> Generator[PartExecutor, None, None]:
-    """Open the engine that a text names, and end what it started afterwards.
+    """Open the executor that a text names, and end what it started afterwards.
 
     In the background, its threads or processes give way to others of this machine.
-    Raise EngineError before any work if it cannot start.
+    Raise ExecutorError before any work if it cannot start.
     """
     kind, rest = engine_name(text)
     workers = int(rest) if rest.isdigit() else cores()

@@ -1,4 +1,4 @@
-"""The names of engines, where the parts of some work are done; `engines` opens them."""
+"""The names of executors, where the parts of some work are done; `engines` opens them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _MOST = 1024  # workers
 
 
 class ExecutorError(InputError):
-    """An engine that does not exist or cannot start; the message is one line."""
+    """An executor that does not exist or cannot start; the message is one line."""
 
 
 class LostExecutorError(ExecutorError):
-    """An engine whose workers or scheduler are gone."""
+    """An executor whose workers or scheduler are gone."""
 
 
 def engine_name(text: str, what: str = "executor") -> tuple[str, str]:
-    """Return the kind of engine that a text names, and its number of workers or its address, or an empty text.
+    """Return the kind of executor that a text names, and its number of workers or its address, or an empty text.
 
-    Raise EngineError about `what`.
+    Raise ExecutorError about `what`.
     """
     kind, colon, rest = text.strip().partition(":")
     refused = ExecutorError("{what}: must be {engines}, not {text!r}", what=what, engines=ENGINES, text=text)

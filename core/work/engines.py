@@ -1,4 +1,4 @@
-"""Engines: where the parts of some work are performed, and `run`, which yields their results in order."""
+"""Executors: where the parts of some work are performed, and `run`, which yields their results in order."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def run(
 
     The results depend on the parts alone. An InputError that a part raises is its last result. Parts in `store` are
     not performed again; others are added to it as soon as they are finished. To stop the work, close the generator:
-    waiting parts are cancelled, and running ones end after their step. A serial engine yields results after each
-    short step, others after each part. Raise LostEngineError if the workers are gone.
+    waiting parts are cancelled, and running ones end after their step. A serial one yields results after each
+    short step, others after each part. Raise LostExecutorError if the workers are gone.
     """
     if engine.executor is None:
         with one_blas_thread():
             yield from _serial(parts, store)
     else:
-        from .pools import pooled  # with libraries that a serial engine does without
+        from .pools import pooled  # with libraries that a serial executor does without
 
         yield from pooled(iter(parts), engine, store, patience)
 

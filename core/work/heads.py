@@ -103,7 +103,7 @@ def _digest(path: Path, file: Identity) -> str:
 
 
 def check_files(sources: Sequence[Source], engine: PartExecutor) -> None:
-    """Raise EngineError, which names file and machine, if a worker does not see the files that this process sees.
+    """Raise ExecutorError, which names file and machine, if a worker does not see the files that this process sees.
 
     Workers that cannot be asked before say so when they open a file.
     """
@@ -128,7 +128,7 @@ _own = threading.local()  # what a capture has decompressed is not shared betwee
 
 
 def _opened(source: Source) -> CaptureFile:
-    """Return the capture, opened once in each thread; raise EngineError if another file has its name here."""
+    """Return the capture, opened once in each thread; raise ExecutorError if another file has its name here."""
     kept = _kept()
     if source not in kept:
         try:

@@ -61,7 +61,7 @@ def open_threads(workers: int, background: bool = False) -> Generator[PartExecut
 
 @contextmanager
 def open_processes(workers: int, background: bool = False) -> Generator[PartExecutor, None, None]:
-    """Open processes on this machine, which give way to others in the background; raise EngineError."""
+    """Open processes on this machine, which give way to others in the background; raise ExecutorError."""
     start_resource_tracker()
     context = get_context("spawn")
     ended, numbers = context.RawArray("Q", RUNS), count(1)
@@ -100,9 +100,9 @@ def _ending(pool: ProcessPoolExecutor) -> Generator[Executor, None, None]:
 
 
 def checked(engine: PartExecutor) -> PartExecutor:
-    """Return an engine whose workers answer, and have the same versions as this process.
+    """Return an executor whose workers answer, and have the same versions as this process.
 
-    Raise EngineError otherwise, within _START seconds.
+    Raise ExecutorError otherwise, within _START seconds.
     """
     assert engine.executor is not None
     try:
@@ -120,7 +120,7 @@ def checked(engine: PartExecutor) -> PartExecutor:
 
 
 def same_versions(name: str, found: Sequence[Mapping[str, str]]) -> str:
-    """Return in what workers may differ from this process, by their traits; raise EngineError on other versions."""
+    """Return in what workers may differ from this process, by their traits; raise ExecutorError on other versions."""
     here = traits()
     if refused := other_versions(here, found):
         raise ExecutorError("executor {name}: {refused}", name=name, refused=refused)
@@ -186,7 +186,7 @@ def _keep(store: Store | None, part: Part[R], future: Future[tuple[R | InputErro
 
 
 def _results(future: Future[tuple[R | InputError, ...]], engine: PartExecutor) -> tuple[R | InputError, ...]:
-    """Return the results of a finished part; raise LostEngineError if it could not be finished."""
+    """Return the results of a finished part; raise LostExecutorError if it could not be finished."""
     try:
         return future.result()
     except (CancelledError, BrokenExecutor):

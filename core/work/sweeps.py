@@ -1,7 +1,7 @@
 """Sweeps: cut into parts, which lab measures, and their points, each with its theory.
 
 A part is some d_k of one question, all its draws or some rows of some of them. How a sweep is cut depends on the
-request alone, never on the engine or a clock, so every engine gives the same bytes.
+request alone, never on the executor or a clock, so every executor gives the same bytes.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ class CutTally:
 
 Found: TypeAlias = tuple[int, Predicted] | CutTally  # the number of a question and a point of it, or a tally
 
-# Parts take _LEAST seconds if a sweep is short, and up to _MOST if there would be more than _PARTS of them: an engine
-# passes on a hundred parts a second or more.
+# Parts take _LEAST seconds if a sweep is short, and up to _MOST if there would be more than _PARTS of them: a hundred
+# parts a second or more are passed on.
 _PARTS = 4096
 _LEAST, _MOST = 0.25, 10.0  # seconds
 _SUMS = 10_000  # bytes of the sums of a cut's draws, with the counts of a histogram at most 25 kB

@@ -91,7 +91,7 @@ class Running(Generic[R]):
         self.pace: Pace | None = None  # None if the work is done here
 
     def steps(self) -> Generator[PartProgress[R], None, None]:
-        """Yield what `core.work.engines.run` yields; raise EngineError if the workers cannot start, or are lost."""
+        """Yield what `core.work.engines.run` yields; raise ExecutorError if the workers cannot start, or are lost."""
         from .engines import run
         from .part import PartProgress
 
@@ -117,7 +117,7 @@ class Running(Generic[R]):
             opening.close_if_unused()
 
     def _measured(self, found: Iterable[PartProgress[R]], workers: int) -> Generator[PartProgress[R], None, None]:
-        """Yield the steps and update the pace; raise an EngineError among the results."""
+        """Yield the steps and update the pace; raise an ExecutorError among the results."""
         start, parts = time.monotonic(), 0
         for done in found:
             for result in done.results:

@@ -110,7 +110,7 @@ def _require_file(word: str) -> None:
 
 
 def _executor(given: Mapping[str, Any]) -> str | None:
-    """Return the executor, if one is given; raise EngineError if there is none of this name."""
+    """Return the executor, if one is given; raise ExecutorError if there is none of this name."""
     from ...core.work.engine_names import engine_name
 
     executor = given.get("executor")

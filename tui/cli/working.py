@@ -132,7 +132,7 @@ def _open(executor: str) -> AbstractContextManager[PartExecutor]:
 
 
 def executor_name(text: str) -> str:
-    """Return the name of an executor; raise EngineError if there is none of this name."""
+    """Return the name of an executor; raise ExecutorError if there is none of this name."""
     engine_name(text, "--executor")
     return text
 
@@ -180,7 +180,7 @@ def command_request(question: Q, given: Given, remarks: Iterable[str] = ()) -> C
 
 @contextmanager
 def one_engine(work: Work) -> Generator[Work, None, None]:
-    """Open engines when they are first needed, and keep them for all that is done within, such as a second pass."""
+    """Open executors when they are first needed, and keep them for all that is done within, such as a second pass."""
     opened: dict[str, PartExecutor] = {}
     with ExitStack() as stack:
 
@@ -207,10 +207,10 @@ def complete(results: Generator[R | InputError, None, None]) -> list[R]:
 def results_of(
     parts: Iterable[Part[Any]], work: Work, what: str, output: Output, check: Callable[[PartExecutor], object] = bool
 ) -> Generator[Any | InputError, None, None]:
-    """Yield the results of parts in order; show `what` is done, and how much of it. `check` the engine first.
+    """Yield the results of parts in order; show `what` is done, and how much of it. `check` the executor first.
 
-    Close what is returned when not all is read: the engine and the signal handler belong to the thread that reads.
-    Raise EngineError if the engine cannot start, or is lost. Other InputErrors are results.
+    Close what is returned when not all is read: the executor and the signal handler belong to the thread that reads.
+    Raise ExecutorError if the executor cannot start, or is lost. Other InputErrors are results.
     """
     from ...core.work.worker import keep_memory
 
@@ -241,7 +241,7 @@ def answer(question: Question[R], work: Work, what: str, output: Output) -> R:
 def performed(
     parts: Callable[[], Iterable[Part[R]]], work: Work, output: Output, check: Callable[[PartExecutor], object] = bool
 ) -> Generator[Generator[PartProgress[R], None, None], None, None]:
-    """Open the engine and the file of finished parts; the value is what `core.work.engines.run` yields of them."""
+    """Open the executor and the file of finished parts; the value is what `core.work.engines.run` yields of them."""
     from ...core.work.engines import run
     from ...core.work.spool import open_spool
 
@@ -332,7 +332,7 @@ class ResultStream(Generic[T]):
             self._ended = error
 
     def all(self) -> list[T]:
-        """Return them; raise KeyboardInterrupt or LostEngineError if that ended them early."""
+        """Return them; raise KeyboardInterrupt or LostExecutorError if that ended them early."""
         found = [*self]
         if self._ended is not None:
             raise self._ended

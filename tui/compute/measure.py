@@ -26,7 +26,7 @@ class Prefetch(Measure):
 
 @dataclass(frozen=True)
 class Predict(Request):
-    """Predict both columns at each d_k and number of keys. Answered by Exact for each number of keys."""
+    """Predict both columns at each d_k and number of keys. Answered by ExactCells for each number of keys."""
 
     parameters: Parameters  # their values of what is swept are ignored
     d_ks: tuple[int, ...]

@@ -30,7 +30,7 @@ Place: TypeAlias = tuple[int, int]  # position of the layer, head
 
 @dataclass(frozen=True)
 class OpenCapture(Request):
-    """Open a file of queries and keys; without a path, the sample. Answered by a Capture."""
+    """Open a file of queries and keys; without a path, the sample. Answered by CaptureContents."""
 
     PRIORITY: ClassVar[Priority] = Priority.KEYPRESS
     path: Path | None = None
@@ -205,7 +205,7 @@ def _together(found: Sequence[HeadStatistics]) -> HeadStatistics:
 
 @dataclass(frozen=True)
 class ShowMatrix(Request):
-    """Compute a part of a head's attention matrix at the file's scale. Answered by Matrix, perhaps twice."""
+    """Compute a part of a head's attention matrix at the file's scale. Answered by AttentionCells, perhaps twice."""
 
     PRIORITY: ClassVar[Priority] = Priority.KEYPRESS
     file: OpenCapture

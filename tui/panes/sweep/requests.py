@@ -66,7 +66,7 @@ def at_any(name: str, parameters: Parameters) -> Parameters:
 
 @dataclass(frozen=True)
 class MeasureOthers(Request):
-    """Measure other settings at the cursor, one after another. Answered by an Answer for each."""
+    """Measure other settings at the cursor, one after another. Answered by a Report for each."""
 
     each: tuple[Parameters, ...]
 
