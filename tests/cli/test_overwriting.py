@@ -103,9 +103,9 @@ def test_a_file_that_appears_while_a_result_is_computed_stays(
     file = tmp_path / "report"
     measure = experiment.stream
 
-    def stream(*given: Any) -> Any:
+    def stream(*given: Any, **named: Any) -> Any:
         file.write_text("mine")
-        return measure(*given)
+        return measure(*given, **named)
 
     monkeypatch.setattr(experiment, "stream", stream)
     assert_refused(["report", *SMALL, "--format", "json", "-o", str(file)], "is not a result of attn-tui", capsys)

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from ....core.message import message
 from ....core.parameters import FIELD, FIELDS, Parameters
+from ....core.questions.lab import Measure
 from ....core.questions.parse import parameters_of
 from ....core.questions.question import flag
 from ..output import WITH_CODE, Output
 from ..parser import Arguments, CliCommand, Given, arguments
-from ..working import ProgressLine
+from ..working import SERIAL, answer, time_words
 
 _ALWAYS = ("d_k", "n_keys", "n_queries", "batch", "scale", "components", "seed")  # in every title
 
@@ -30,33 +31,22 @@ def _request(given: Given) -> ReportArguments:
 
 def run(request: ReportArguments, output: Output) -> int:
     """Measure and print what the Lab shows; return the exit code."""
-    from ....core.blas import one_blas_thread
-    from ....core.lab.experiment import stream
-    from ....core.questions.lab import Measure, Report
     from ....core.tables.statistics import notable_words
-    from ....core.theory.predict import theory_of
     from ...views.results.table import with_theory
     from ..printing import whole_table
-    from ..working import time_words
 
     output.check()
-    p, measurement = request.parameters, None
+    p = request.parameters
     if request.dry_run:
         from ....core.work.sweeps import report_seconds
 
         text = message("about {time}", time=time_words(report_seconds(p)))
         output.write([output.messages.say(text) + "\n"])
         return 0
-    with ProgressLine(message("computing"), output.messages) as progress, one_blas_thread():
-        for step in stream(p):
-            progress.show(step.fraction)
-            if step.fraction == 1:
-                measurement = step.measurement()
-    assert measurement is not None, "a stream ends with a complete step"
-    answer = Report(p, measurement, theory_of(measurement))
-    words = notable_words(p, FIELD, _ALWAYS)
-    contents = with_theory(answer.measurement, answer.theory)
-    return output.answer(Measure(p), answer, lambda: whole_table(words, contents, output, answer.theory.curves))
+    question = Measure(p)
+    found = answer(question, SERIAL, message("computing"), output)
+    words, contents = notable_words(p, FIELD, _ALWAYS), with_theory(found.measurement, found.theory)
+    return output.answer(question, found, lambda: whole_table(words, contents, output, found.theory.curves))
 
 
 COMMAND = CliCommand(
