@@ -7,7 +7,7 @@ from attn_tui.core.captures.capture import Layer, sample_path
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.captures.rules import named_rule
-from attn_tui.core.diagnosis.comparing.results import HeadComparison
+from attn_tui.core.diagnosis.comparing.results import HeadComparison, Plan
 from attn_tui.core.diagnosis.heads.attention import attention_matrix, attention_row
 from attn_tui.core.diagnosis.results import AttentionCells, AttentionRow
 from attn_tui.core.statistics.catalogue import STATISTIC
@@ -94,10 +94,10 @@ def test_later_answers_about_heads_replace_no_better_ones_and_turn_nothing_back(
     found.learn(HeadStatistics({place: {}}, rough=True))
     assert (found.measured, found.rough) == ({place: exact}, set())
     first, second = (HeadComparison(LAYER, head, LAYER, head, (), None, None, 0.1, 0.0) for head in range(2))
-    found.learn_changes(ComparedHeads(sample_path(), (first,), ()))
+    found.learn_changes(ComparedHeads(CAPTURE, (first,), Plan((), (), ())))
     assert (found.statistic, found.order) == (CHANGE, ORDERS.index("largest"))
     found.statistic, found.order = SATURATING, 0
-    found.learn_changes(ComparedHeads(sample_path(), (second,), ()))
+    found.learn_changes(ComparedHeads(CAPTURE, (second,), Plan((), (), ())))
     assert (found.statistic, found.order, len(found.compared)) == (SATURATING, 0, 2)
 
 
