@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ..errors import InputError, not_one_of
 from ..message import Plain, message
@@ -20,6 +20,17 @@ Texts: TypeAlias = tuple[tuple[Plain, ...], ...]  # the tokens of each
 Sizes: TypeAlias = tuple[int, int, int, int]  # batch, heads, queries, keys
 # What True and 1 mean in a mask, or the number at and below which a mask that is added to logits hides a key.
 Form: TypeAlias = "Literal['visible', 'hidden'] | float"
+
+
+class Hints(NamedTuple):
+    """What a user says of a file that it does not tell, or tells wrong: the options of the same names."""
+
+    axes: str | None = None  # of every tensor of queries and keys
+    mask_true: Meaning | None = None
+    tensor: str | None = None  # the names of q and k
+
+
+NO_HINTS = Hints()
 
 
 def sample_path() -> Path:

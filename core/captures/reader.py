@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 from ..message import message, plain, quoted, short
 from ..texts import LARGEST, TextError, decoded
 from .axes import parse_axes
-from .capture import Layer, Meaning, Texts
+from .capture import NO_HINTS, Hints, Layer, Meaning, Texts
 from .features import SCHEMAS
 from .files import CaptureError, Identity, NoQueriesError, contents, opened
 from .files.safetensors import MOST_FILES, joined
@@ -53,15 +53,15 @@ def open_capture(
     `axes` names the axes of every tensor of queries and keys, for example "batch,token,head,d_k", and `mask_true` is
     what True means in its masks. `tensor` names the tensors themselves, such as "q=h.*.foo,k=h.*.bar".
     """
-    place = Path(path)
+    place, hints = Path(path), Hints(axes, mask_true, tensor)
     if not os.path.isdir(place):
-        return capture_of(place, contents(place), axes, mask_true, tensor)
+        return capture_of(place, contents(place), hints)
     groups, notes = _folder_groups(place)
     captures: list[CaptureFile] = []
     refusal: NoQueriesError | None = None
     for file, inside in groups:
         try:
-            captures.append(capture_of(file, inside, axes, mask_true, tensor))
+            captures.append(capture_of(file, inside, hints))
         except NoQueriesError as error:
             refusal = refusal or error
             notes.append(message("{name} is left out: it has no queries and keys", name=plain(file.name)))
@@ -73,16 +73,14 @@ def open_capture(
     return replace(whole, notes=_few(whole.notes))
 
 
-def open_captures(
-    paths: Sequence[Path], axes: str | None = None, mask_true: Meaning | None = None, tensor: str | None = None
-) -> list[CaptureFile]:
+def open_captures(paths: Sequence[Path], hints: Hints = NO_HINTS) -> list[CaptureFile]:
     """Return the contents of files or folders in order; if there are several, layers are named after their file.
 
     Raise CaptureError, one line, if one cannot be read or is given twice.
     """
     captures: list[CaptureFile] = []
     for number, path in enumerate(paths):
-        captures.append(open_capture(path, axes, mask_true, tensor))
+        captures.append(open_capture(path, *hints))
         if any(os.path.samefile(path, other) for other in paths[:number]):
             raise CaptureError("{path}: is given twice", path=plain(path))
     if len(captures) == 1:
@@ -92,20 +90,19 @@ def open_captures(
     return [_named(capture, plain(label)) for capture, label in zip(captures, labels, strict=True)]
 
 
-def capture_of(
-    file: Path,
-    contents: FileContents,
-    axes: str | None = None,
-    mask_true: Meaning | None = None,
-    tensor: str | None = None,
-) -> CaptureFile:
+def capture_of(file: Path, contents: FileContents, hints: Hints = NO_HINTS) -> CaptureFile:
     """Return what the files of one capture contain; `file` is the one that names it."""
     contents = replace(contents, metadata=unpacked(file, contents.metadata))
     metadata = Metadata(file, contents.metadata)
     given = FileFacts(
-        _axes(file, contents, axes), metadata.lengths(), mask_true, contents.metadata.get("schema") in SCHEMAS
+        _axes(file, contents, hints.axes),
+        metadata.lengths(),
+        hints.mask_true,
+        contents.metadata.get("schema") in SCHEMAS,
     )
-    found_pairs, left_out = pairs(contents.arrays) if tensor is None else (chosen_pairs(contents.arrays, tensor), [])
+    found_pairs, left_out = (
+        pairs(contents.arrays) if hints.tensor is None else (chosen_pairs(contents.arrays, hints.tensor), [])
+    )
     if not found_pairs:
         raise NoQueriesError(_no_pair(file, contents, left_out))
     stored, notes, unused = _layers(file, contents, metadata, found_pairs, given)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..attention.cost import SHAPE_FIELDS, LayerShape
+from ..captures.capture import NO_HINTS, Hints
 from ..diagnosis.comparing.results import FIGURES
 from ..diagnosis.results import STAGES
 from ..field import differing
@@ -120,10 +121,9 @@ def watched_code(run: Path, step: RunSnapshot, layer: int, head: int, command: s
     return _program(command, lines, rows, says=f"step {step.step}, layer {step.layers[layer]}, head {head}")
 
 
-def opened(path: Path, axes: str | None = None, mask_true: str | None = None, tensor: str | None = None) -> str:
+def opened(path: Path, hints: Hints = NO_HINTS) -> str:
     """Return the expression that opens a capture as a command does."""
-    given = {"axes": axes, "mask_true": mask_true, "tensor": tensor}
-    return call_of("open", str(path), **{name: value for name, value in given.items() if value is not None})
+    return call_of("open", str(path), **{name: value for name, value in hints._asdict().items() if value is not None})
 
 
 def call_of(name: str, *values: object, **named: object) -> str:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
-from ..captures.capture import CaptureContents, HeadContext, HeadSubject, Layer, Meaning
+from ..captures.capture import NO_HINTS, CaptureContents, HeadContext, HeadSubject, Hints, Layer
 from ..captures.files import CaptureError, Identity, opened
 from ..captures.head import CaptureFile
 from ..captures.heads import file_rule, stream_head
@@ -48,28 +48,19 @@ class Source:
     """A capture as every worker opens it; `identity` tells whether it is the same there, `exact` by its bytes."""
 
     path: str
-    axes: str | None
-    mask_true: Meaning | None
+    hints: Hints
     identity: str
     exact: bool = False
-    tensor: str | None = None
 
 
-def source_of(
-    capture: CaptureContents,
-    path: Path,
-    axes: str | None = None,
-    mask_true: Meaning | None = None,
-    tensor: str | None = None,
-    exact: bool = False,
-) -> Source:
-    """Return how to open a capture again that `open_capture` opened with these arguments; raise CaptureError.
+def source_of(capture: CaptureContents, path: Path, hints: Hints = NO_HINTS, exact: bool = False) -> Source:
+    """Return how to open a capture again that `open_capture` opened with these hints; raise CaptureError.
 
     `exact` reads a little of the files. Else a file of this machine is the same if its time is. This thread uses the
     capture as it is.
     """
     try:
-        source = Source(os.path.abspath(path), axes, mask_true, _identity(capture, exact), exact, tensor)
+        source = Source(os.path.abspath(path), hints, _identity(capture, exact), exact)
     except OSError as error:  # it has been removed since
         raise CaptureError("{path}: {why}", path=plain(path), why=error.strerror) from None
     if isinstance(capture, CaptureFile):
@@ -132,7 +123,7 @@ def _opened(source: Source) -> CaptureFile:
     kept = _kept()
     if source not in kept:
         try:
-            capture = open_capture(source.path, source.axes, source.mask_true, source.tensor)
+            capture = open_capture(source.path, *source.hints)
             same = _identity(capture, source.exact) == source.identity
         except (InputError, OSError) as error:
             raise ExecutorError(

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from attn_tui.core.attention.cost import LayerShape, cost
 from attn_tui.core.attention.presets import PRESETS
-from attn_tui.core.captures.capture import sample_path
+from attn_tui.core.captures.capture import Hints, sample_path
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.check import measure
 from attn_tui.core.diagnosis.comparing.compare import compare
@@ -139,5 +139,5 @@ def test_a_file_with_any_name_is_opened_by_it(name: str) -> None:
     def called(path: str, **given: str) -> tuple[str, dict[str, str]]:
         return path, given
 
-    found = eval(opened(Path(name), "batch,token", "hidden"), {"attn_tui": SimpleNamespace(open=called)})
+    found = eval(opened(Path(name), Hints("batch,token", "hidden")), {"attn_tui": SimpleNamespace(open=called)})
     assert found == (name, {"axes": "batch,token", "mask_true": "hidden"})

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attn_tui.core.captures.capture import Layer
+from attn_tui.core.captures.capture import Hints, Layer
 from attn_tui.core.captures.files import CaptureError
 from attn_tui.core.parameters import FIELD
 from attn_tui.core.questions.request import Cache
@@ -305,7 +305,7 @@ def test_tensors_that_are_named_are_those_of_the_file_and_of_its_baseline(tmp_pa
     q = np.random.default_rng(0).normal(size=(2, 5, 4))
     for name in ("one.npz", "other.npz"):
         np.savez(tmp_path / name, left=q, right=q)
-    file, cache = OpenCapture(tmp_path / "one.npz", tensor="q=left,k=right"), Cache()
+    file, cache = OpenCapture(tmp_path / "one.npz", Hints(tensor="q=left,k=right")), Cache()
     answers = CompareHeads(file, tmp_path / "other.npz").work(cache)
     compared = [head for answer in answers if isinstance(answer, ComparedHeads) for head in answer.heads]
     assert [each.first for each in compared] == [None, None]

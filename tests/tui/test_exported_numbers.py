@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from attn_tui.core.attention.cost import SHAPE_FIELDS
+from attn_tui.core.captures.capture import Hints
 from attn_tui.core.learning.claims import catalogue
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.capture.pane import CapturePane
@@ -45,7 +46,7 @@ def take_head(file: Path | None, axes: str | None = None, *keys: str) -> list[Ta
             await stage.until(lambda: succeeds(lambda: pane.numbers("json")), "the head")
             taken.append(take(pane))
 
-    play(script, given={"file": OpenCapture(file, axes)})
+    play(script, given={"file": OpenCapture(file, Hints(axes))})
     return taken
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from ...core import VERSION
+from ...core.captures.capture import Hints
 from ...core.errors import InputError, did_you_mean, not_one_of
 from ...core.message import message
 from ...core.parameters import FIELDS, Parameters, Value, parameters_from
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from .parser import Parser
 
 FIRST_D_K = 4  # of the first run, where unscaled attention has not saturated yet: a held arrow crosses that point
-_OF_FILES = ("axes", "mask_true", "tensor", "expect")  # options that need a file
+_OF_FILES = (*Hints._fields, "expect")  # options that need a file
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def capture(file: Path, options: Mapping[str, Any] = {}) -> OpenCapture:
     """Return the request to open a file, with what the options say of it."""
     from ..panes.capture.requests import OpenCapture
 
-    return OpenCapture(file, **{name: options.get(name) for name in _OF_FILES})
+    return OpenCapture(file, Hints(*map(options.get, Hints._fields)), options.get("expect"))
 
 
 def _require_file(word: str) -> None:
@@ -159,9 +160,7 @@ def run(request: OpenApp, ascii_only: bool, language: Language) -> int:
         return run(ReportArguments(request.parameters), printed)
     from .working import CommandRequest
 
-    opened: dict[str, Any] = {"paths": (file.path,)} | {
-        name: getattr(file, name) for name in ("axes", "mask_true", "tensor")
-    }
+    opened: dict[str, Any] = {"paths": (file.path,), **file.hints._asdict()}
     if file.expect is not None:
         from ...core.questions.captures.diagnose import DiagnoseCaptures
         from .commands.diagnose import run

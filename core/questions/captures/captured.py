@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
-from ...captures.capture import Meaning, capture_path
+from ...captures.capture import Hints, Meaning, capture_path
 from ...captures.files import ENDINGS, CaptureError
 from ...diagnosis.groups import numbers_in_words
 from ...errors import InputError
@@ -75,9 +75,9 @@ class CaptureQuestion(Question[A]):
         return [self.COMMAND, *option_words(self)]
 
     @property
-    def hints(self) -> tuple[str | None, Meaning | None, str | None]:
-        """The arguments of `open_capture` after the path."""
-        return self.axes, self.mask_true, self.tensor
+    def hints(self) -> Hints:
+        """What the user says of each file."""
+        return Hints(self.axes, self.mask_true, self.tensor)
 
     @cached_property
     def captures(self) -> Sequence[CaptureFile]:
@@ -103,8 +103,7 @@ class CaptureQuestion(Question[A]):
         from ...work.heads import source_of
 
         return {
-            capture.path: source_of(capture, capture.path, *self.hints, exact=self.by_content)
-            for capture in self.captures
+            capture.path: source_of(capture, capture.path, self.hints, self.by_content) for capture in self.captures
         }
 
     def parts(self) -> Iterator[Part[Any]]:
@@ -170,7 +169,7 @@ class HeadsQuestion(CaptureQuestion[A]):
 
         if self.opened:
             return self.opened
-        return [with_disagreements(each, self.configuration) for each in open_captures(self.paths, *self.hints)]
+        return [with_disagreements(each, self.configuration) for each in open_captures(self.paths, self.hints)]
 
     @cached_property
     def configuration(self) -> Configuration | None:

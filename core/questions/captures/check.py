@@ -157,4 +157,4 @@ class CheckCaptures(VerdictQuestion["Sequence[FileCheck]"]):
         known = [head for head in heads if head[1].max_logit is not None] or heads
         number, chosen = next((head for head in known if (head[0], head[1].layer, head[1].head) in at), known[0])
         line = replace(self, paths=(self.paths[number],), strict=False).line()
-        return checked_code(opened(self.captures[number].path, *self.hints), chosen, line)
+        return checked_code(opened(self.captures[number].path, self.hints), chosen, line)

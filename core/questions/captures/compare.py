@@ -86,7 +86,7 @@ class CompareCaptures(CaptureQuestion["Comparison"]):
 
         first = answer.ranked[0] if answer.first is None else max(answer.first[1], key=lambda each: each.change)
         line = replace(self, layer=str(first.layer.index), head=first.head).line()
-        one, other = (opened(path, *self.hints) for path in (self.reference, self.test))
+        one, other = (opened(path, self.hints) for path in (self.reference, self.test))
         return pair_code(one, other, first, line)
 
 

@@ -211,8 +211,7 @@ class CapturePane(Pane):
         capture = self.heads.capture
         if capture is None:
             raise InputError("No file is open.")
-        hints = dict(zip(("axes", "mask_true", "tensor"), self.file.hints, strict=True))
-        return {**hints, "paths": (capture.path,), "opened": (capture,)}
+        return {**self.file.hints._asdict(), "paths": (capture.path,), "opened": (capture,)}
 
     def _of_head(self, replayed: bool = False) -> InspectCaptures:
         """Return the question about the selected head: every rule replayed on it, or its figures."""

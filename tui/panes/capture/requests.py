@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
+from ....core.captures.capture import NO_HINTS, Hints
 from ....core.errors import InputError
 from ....core.message import plain
 from ....core.questions.captures.compare import CompareCaptures
@@ -16,7 +17,7 @@ from ....core.questions.request import PROGRESS_INTERVAL, Cache, Priority, Progr
 from ....core.work.part import results_of
 
 if TYPE_CHECKING:
-    from ....core.captures.capture import CaptureContents, Layer, Meaning
+    from ....core.captures.capture import CaptureContents, Layer
     from ....core.captures.head import CaptureFile
     from ....core.captures.rules import Rule
     from ....core.diagnosis.comparing.results import HeadComparison, Plan
@@ -34,19 +35,12 @@ class OpenCapture(Request):
 
     PRIORITY: ClassVar[Priority] = Priority.KEYPRESS
     path: Path | None = None
-    axes: str | None = None
-    mask_true: Meaning | None = None
-    tensor: str | None = None  # the names of q and k
+    hints: Hints = NO_HINTS
     expect: str | None = None  # the multiplier that is intended; None: as the file says
 
     def work(self, cache: Cache) -> Work:
         cache.by_kind.pop(OpenCapture, None)
         yield self.opened(cache).described()
-
-    @property
-    def hints(self) -> tuple[str | None, Meaning | None, str | None]:
-        """The arguments of `open_capture` after the path."""
-        return self.axes, self.mask_true, self.tensor
 
     def opened(self, cache: Cache) -> CaptureFile:
         """Return the file, opened unless it is open already."""
@@ -67,7 +61,7 @@ class OpenCapture(Request):
         from ....core.captures.capture import sample_path
         from ....core.work.heads import source_of
 
-        return source_of(capture, self.path or sample_path(), *self.hints)
+        return source_of(capture, self.path or sample_path(), self.hints)
 
 
 @dataclass(frozen=True)
