@@ -116,6 +116,13 @@ def in_sense(text: str, sense: str) -> Message:
     return made
 
 
+def sentence_case(text: str) -> Message:
+    """Return the text with a capital first letter; a language without capitals has the text as it is."""
+    made = Message(text[:1].upper() + text[1:])
+    made.template, made.values = "{text}", {"text": text}
+    return made
+
+
 def reason_of(text: str, label: str) -> Message:
     """Return what a text says after `label: `, or the whole text; of a message, also in another language."""
     made = Message(text.removeprefix(f"{label}: "))
