@@ -10,12 +10,13 @@ from ....core.captures.capture import Layer
 from ....core.diagnosis.comparing.results import Comparison
 from ....core.diagnosis.groups import FaultGroup, HeadVerdict
 from ....core.diagnosis.results import Consequence
-from ....core.message import counted, joined, message
+from ....core.message import counted, joined, message, sentence_case
 from ....core.tables.formats import digits
 from ...language.cells import cells, to_left
 from ..glyphs import Glyphs
 from ..lines import Line, Role, Span, ends, fitted, line_width, window, wrapped
 from ..page import large, section_line
+from ..plots.lab_pictures import share_bar
 from .comparison import LEGEND, difference_lines, stage_lines
 from .diagnosis import multiplier_lines, verdict_rows
 
@@ -144,14 +145,13 @@ def _headline(page: ModelPage, group: FaultGroup, width: int, height: int, glyph
     fault, healthy = group.fault, group.rule == "healthy"
     role: Role = "right" if healthy else "wrong" if fault.severe else "cursor"
     label = f" {glyphs.say(fault.label)} "
-    where = glyphs.say(group.place)
+    side = glyphs.say(_others(page, group))
     room = width - cells(label) - 5
-    if cells(where) > room and "(" in where:
-        where = glyphs.say(group.short_place)
-    rest = _others(page, group)
+    beside = room - cells(side) - 3
+    where = glyphs.fitting([group.place, group.short_place], beside)
+    fits = cells(where) <= beside
+    where = where if fits else glyphs.fitting([group.place, group.short_place], room)
     first: Line = (_MARGIN, (label, role), ("   ", "text"), (where, "heading"))
-    side = glyphs.say(rest)
-    fits = cells(label) + cells(where) + cells(side) + 8 <= width
     lines: list[Line] = [ends(first, ((side, "dim"), (" ", "text")), width) if fits else fitted(first, width)]
     [expected] = [head.verdict.expected for head in page.heads if (head.layer, head.head) == group.heads[0]]
     numbers: list[Line] = []
@@ -169,7 +169,11 @@ def _headline(page: ModelPage, group: FaultGroup, width: int, height: int, glyph
     elif group.amounts:
         text = joined([text for text in (message("is {used}", used=group.amounts), fault.expected) if text], "  ")
         lines += [(_MARGIN, *line) for line in wrapped(glyphs.say(text), width - 2, "heading")]
-    why = [] if healthy else [group.why]
+    elif height >= _LEAST:
+        lines.append(())
+    is_number = message("It is {why}.", why=group.why)
+    said = is_number if group.why[:1].isdigit() else message("{why}.", why=sentence_case(group.why))
+    why = [] if healthy else [said]
     if not healthy and group.modules:
         why.append(message("Look at {modules}.", modules=group.modules))
     if healthy and group.fault.expected:
@@ -228,26 +232,26 @@ def _effect(page: ModelPage, width: int, glyphs: Glyphs) -> list[Line]:
     effect = of.get(page.cursor)
     if effect is None:
         return []
-    rows: tuple[tuple[str, float, float, Role], ...] = (
-        (message("is"), effect.entropy, effect.max_weight, "alert"),
-        (message("should be"), effect.expected_entropy, effect.expected_max_weight, "good"),
+    rows: tuple[tuple[str, float, Sequence[float], Role], ...] = (
+        (message("is"), effect.entropy, effect.row, "alert"),
+        (message("should be"), effect.expected_entropy, effect.expected_row, "good"),
     )
-    room = width - _NUMBERS - 2
-    lines: list[Line] = []
-    for name, entropy, most, role in rows:
-        keys = message("{keys:.3g} keys matter", keys=math.exp(entropy))
-        largest = message("{keys}, largest weight {most:.0f} %", keys=keys, most=100 * most)
-        whole = message("{largest}, entropy {entropy} nats", largest=largest, entropy=digits(entropy))
-        said = glyphs.fitting([whole, largest, keys], room)
-        lines.append(((" " + to_left(glyphs.say(name), _NUMBERS), role), (said, "text")))
-    divergence = message("KL {divergence} nats", divergence=digits(effect.divergence))
-    moved = message(
-        "{divergence}; another largest key in {changed:.0f} % of rows",
-        divergence=divergence,
-        changed=100 * effect.changed_rows,
-    )
-    forms = [moved, divergence]
-    return [*lines, ((" " * (_NUMBERS + 1) + glyphs.fitting(forms, room), "dim"),)]
+    words = [glyphs.say(message("{keys:.3g} keys matter", keys=math.exp(entropy))) for _, entropy, _, _ in rows]
+    room = max(width - _NUMBERS - 4 - max(map(cells, words)), 0)
+    lines: list[Line] = [
+        (
+            (" " + to_left(glyphs.say(name), _NUMBERS), role),
+            *share_bar(row, room, role, glyphs),
+            ("  " + said, "text"),
+        )
+        for (name, _, row, role), said in zip(rows, words, strict=True)
+    ]
+    of_keys = message("KL {divergence} nats", divergence=digits(effect.divergence))
+    if (changed := round(100 * effect.changed_rows)) > 0:
+        of_keys = message(
+            "{divergence}; another largest key in {changed} % of rows", divergence=of_keys, changed=changed
+        )
+    return [*lines, ((" " * (_NUMBERS + 1) + glyphs.say(of_keys), "dim"),)]
 
 
 def _add_map(
