@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from ....core.captures.capture import Layer
@@ -16,6 +17,7 @@ from ...language.cells import cells, to_left
 from ..glyphs import Glyphs
 from ..lines import Line, Role, Span, ends, fitted, line_width, window, wrapped
 from ..page import large, section_line
+from ..plots.dots import dots_line, saturation_axis, zone_line
 from ..plots.lab_pictures import share_bar
 from .comparison import LEGEND, difference_lines, stage_lines
 from .diagnosis import multiplier_lines, verdict_rows
@@ -28,6 +30,7 @@ _LEAST = 14  # lines from which there are large digits
 _TALL = 160  # columns from which digits are larger
 _BETWEEN, _AFTER = 6, 4  # cells beside a number in large digits and its word, and those after the number
 _CELL = 3  # cells of a head on the map, at most
+_RANGE = 16  # cells of the least and the largest saturation of a layer
 # What a head is on the map: wrong, right, undecided, downstream of an earlier layer.
 _MARKS: Mapping[str, tuple[str, Role]] = {
     "wrong": ("×", "wrong"), "right": ("·", "dim"), "undecided": ("?", "unscaled"), "downstream": ("↓", "dim"),
@@ -43,6 +46,7 @@ class ModelPage(NamedTuple):
     cursor: Place
     comparison: Comparison | None = None  # with the baseline
     baseline: str = ""  # its name
+    saturations: Mapping[Place, float] = MappingProxyType({})  # of the heads measured so far
 
 
 class _Target(NamedTuple):
@@ -128,6 +132,24 @@ def _add_judged(
     if left > 4:
         lines.append(())
         _add_map(page, width, left - 1, glyphs, lines, targets)
+    # A head that is wrong saturates otherwise than at the multiplier of its file.
+    as_stated = not any(each.verdict.is_doubtful for each in page.heads)
+    if as_stated and page.saturations and height - len(lines) > 4:
+        lines += [(), *_saturations(page, width, height - len(lines) - 1, glyphs)]
+
+
+def _saturations(page: ModelPage, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """Return how near heads are to saturation: the layers around the cursor, with a dot for each head."""
+    lines = [section_line(message("saturation"), message("a dot a head"), width, glyphs)]
+    axis = saturation_axis(max(width - _NAME - _RANGE, 0))
+    first = window(page.cursor[0], len(page.layers), height - 2)
+    for layer in page.layers[first : first + height - 2]:
+        heads = ((layer.position, head) for head in range(layer.heads))
+        known = [page.saturations[head] for head in heads if head in page.saturations]
+        name: Span = (to_left(" " + glyphs.say("layer {index}", index=layer.index), _NAME), "label")
+        span = glyphs.say(message("{low:.2g} to {high:.2g}", low=min(known), high=max(known))) if known else ""
+        lines.append((name, *dots_line(axis, known, 1.0, "scaled", glyphs), ("  " + span, "text")))
+    return [*lines, ((" " * _NAME + zone_line(axis.cells, glyphs), "dim"),)]
 
 
 def _has(group: FaultGroup, cursor: Place) -> bool:
