@@ -69,7 +69,7 @@ def digest(engine: PartExecutor) -> str:
     """Return a digest of the JSON of the sweep."""
     plan = sweep_plan(P, parse_grid(GRID), histograms=())
     found = Fold(plan).add(result for done in run(parts(plan), engine) for result in done.results)
-    return hashlib.sha256(written(sweep_table(SweepResult(P, plan.d_ks, found, "")), "json").encode()).hexdigest()
+    return hashlib.sha256(written(sweep_table(SweepResult(P, plan.d_ks, found), ""), "json").encode()).hexdigest()
 
 
 def nothing(number: int) -> Steps[int]:

@@ -108,6 +108,7 @@ class Sweep(Result):
     """Measurements over d_k, and over a second axis, each with its theory."""
 
     result: SweepResult
+    called: str  # the call that returned it
 
     @property
     def axes(self) -> Mapping[str, Sequence[Value]]:
@@ -142,7 +143,7 @@ class Sweep(Result):
         return np.array([np.nan if value is None else value for value in found]).reshape(shape)
 
     def table(self) -> Table[Any]:
-        return sweep_table(self.result)
+        return sweep_table(self.result, self.called)
 
     def __repr__(self) -> str:
         axes = " × ".join(f"{len(values)} {name}" for name, values in self.axes.items())
@@ -175,7 +176,7 @@ def sweep(
         p.with_value("d_k", width)  # or raise
     plan = sweep_plan(p, widths, vary=varied, n_keys=counts)
     points = Fold(plan).add(all_results(parts(plan)))
-    return Sweep(SweepResult(p, widths, points, called, varied, n_keys=counts))
+    return Sweep(SweepResult(p, widths, points, varied, n_keys=counts), called)
 
 
 def _column(side: str) -> int:

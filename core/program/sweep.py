@@ -42,7 +42,7 @@ class _Loop:
         return f"{self.prefix}d_k {d_k}" + ("" if n is None else f", n {n}")
 
 
-def sweep_code(sweep: SweepResult, dialect: Dialect) -> str:
+def sweep_code(sweep: SweepResult, dialect: Dialect, command: str) -> str:
     """Return the program that prints the statistics of a sweep; raise NoCodeError if there is none."""
     if sweep.target is not None:
         raise NoCodeError("No code: with --stderr, each point has its own number of draws; leave it out.")
@@ -55,7 +55,7 @@ def sweep_code(sweep: SweepResult, dialect: Dialect) -> str:
         raise NoCodeError("No code: no short program prints {names}.", names=", ".join(sweep.shown))
     missing = [STATISTIC[name].label for name in sweep.shown if name not in names]
     left_out = [f"Not printed: {', '.join(missing)}."] if missing else []
-    return _looped(loops, names, dialect, sweep.command, left_out, bool(sweep.n_keys))
+    return _looped(loops, names, dialect, command, left_out, bool(sweep.n_keys))
 
 
 def mechanisms_code(p: Parameters, rows: Sequence[MechanismRow], dialect: Dialect, command: str) -> str:

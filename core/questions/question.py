@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -130,16 +130,20 @@ def option_words(request: Any, names: Collection[str] = ()) -> list[str]:
     return words
 
 
+@dataclass(frozen=True)
 class NamedQuestion(Question[A]):
-    """A question whose answer names the command that prints it, with its format."""
+    """A question whose table names the command that prints it, with its format."""
 
-    def line(self, ascii_only: bool = False, output_format: str = "table") -> str:
-        form = [] if output_format == "table" else ["--format", output_format]
-        return in_shell(["attn-tui", *self.words, *form, *(["--ascii"] if ascii_only else [])])
+    form: str = field(default="table", compare=False, kw_only=True)  # the format in which the answer is written
+    ascii_only: bool = field(default=False, compare=False, kw_only=True)
+
+    def line(self, ascii_only: bool = False) -> str:
+        form = [] if self.form == "table" else ["--format", self.form]
+        return in_shell(["attn-tui", *self.words, *form, *(["--ascii"] if ascii_only or self.ascii_only else [])])
 
     def written(self, answer: A, format: Format, say: Say, ascii_only: bool = False) -> str:
-        named: Any = answer
-        return super().written(replace(named, command=self.line(ascii_only, format)), format, say)
+        named = replace(self, form=format, ascii_only=ascii_only)
+        return super(NamedQuestion, named).written(answer, format, say)
 
 
 def path_word(path: Path) -> str:

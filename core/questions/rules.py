@@ -88,25 +88,25 @@ class CompareRules(NamedQuestion["RulesResult | ComparedMechanisms"]):
         from ..tables.rules import ComparedMechanisms, RulesResult
         from ..theory.saturation import saturation_of
 
-        p, command = self.parameters, self.line()
+        p = self.parameters
         if self.mechanisms:
-            return ComparedMechanisms(p, found, command)
+            return ComparedMechanisms(p, found)
         rows = [*faults(p), *(each for each in found if isinstance(each, RuleRow))]
         [curves] = [each for each in found if not isinstance(each, RuleRow)]
-        return RulesResult(p, self.order, rows, curves, saturation_of(p, [row.rule for row in rows]), command)
+        return RulesResult(p, self.order, rows, curves, saturation_of(p, [row.rule for row in rows]))
 
     def table(self, answer: RulesResult | ComparedMechanisms) -> Table[Any]:
         from ..tables import rules
 
         if isinstance(answer, rules.RulesResult):
-            return rules.rules_table(answer)
-        return rules.mechanisms_table(answer)
+            return rules.rules_table(answer, self.line())
+        return rules.mechanisms_table(answer, self.line())
 
     def code(self, answer: RulesResult | ComparedMechanisms, dialect: Dialect) -> str:
         from ..program.sweep import mechanisms_code, rules_code
         from ..tables.rules import RulesResult
 
-        p, command = answer.parameters, answer.command
+        p, command = answer.parameters, self.line()
         if isinstance(answer, RulesResult):
             return rules_code(p, answer.sorted, dialect, command)
         return mechanisms_code(p, answer.rows, dialect, command)

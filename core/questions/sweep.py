@@ -257,16 +257,14 @@ class SweepQuestion(NamedQuestion["SweepResult"]):
         """Return these points as the answer."""
         from ..tables.lab import SweepResult
 
-        return SweepResult(
-            self.parameters, self.d_ks, points, self.line(), self.vary, self.target, self.statistics, self.n_keys
-        )
+        return SweepResult(self.parameters, self.d_ks, points, self.vary, self.target, self.statistics, self.n_keys)
 
     def table(self, answer: SweepResult) -> Table[Any]:
         from ..tables.lab import sweep_table
 
-        return sweep_table(answer)
+        return sweep_table(answer, self.line())
 
     def code(self, answer: SweepResult, dialect: Dialect) -> str:
         from ..program.sweep import sweep_code
 
-        return sweep_code(answer, dialect)
+        return sweep_code(answer, dialect, self.line())

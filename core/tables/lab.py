@@ -109,7 +109,6 @@ class SweepResult:
     parameters: Parameters  # their values of what is swept are ignored
     d_ks: Sequence[int]
     points: Sequence[tuple[SweepPoint, Prediction]] = field(repr=False)
-    command: str  # reproduces the points
     vary: Axis | None = None  # the second axis
     target: Target | None = None
     statistics: Sequence[str] = ()  # the requested ones; empty means the format's default
@@ -150,14 +149,16 @@ class SweepResult:
         return {field.name: getattr(self.parameters, field.name) for field in FIELDS if field.name not in swept}
 
 
-def sweep_table(sweep: SweepResult, points: Iterable[tuple[SweepPoint, Prediction]] | None = None) -> Table[Any]:
+def sweep_table(
+    sweep: SweepResult, command: str, points: Iterable[tuple[SweepPoint, Prediction]] | None = None
+) -> Table[Any]:
     """Return the points of a sweep, or these as they come, with everything needed to reproduce them.
 
     In CSV, `batch` is the number of draws of the point.
     """
     vary, target, measured = sweep.vary, sweep.target, sweep.points if points is None else points
     head = {
-        "command": sweep.command,
+        "command": command,
         "parameters": sweep.fixed,
         "d_k": sweep.d_ks,
         "n_keys": sweep.n_keys or None,
@@ -188,7 +189,7 @@ def sweep_table(sweep: SweepResult, points: Iterable[tuple[SweepPoint, Predictio
 
     def page() -> list[Block]:
         found = replace(sweep, points=[*measured])
-        return page_of(fixed_words(found), _grid(found), remarks(found), found.command)
+        return page_of(fixed_words(found), _grid(found), remarks(found), command)
 
     return Table(
         "sweep-2", head, "points", measured, lambda each: [element(each)],

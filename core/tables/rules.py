@@ -32,7 +32,6 @@ class RulesResult:
     rows: Sequence[RuleRow]
     curves: RuleCurves
     saturation: Mapping[str, Saturation | None]  # by rule, of those that have a multiplier
-    command: str  # reproduces the result
 
     def status(self, row: RuleRow) -> Status | None:
         """Return the status of a rule's row; None if the rule has no multiplier."""
@@ -56,11 +55,10 @@ class ComparedMechanisms:
 
     parameters: Parameters
     rows: Sequence[MechanismRow]
-    command: str  # reproduces the result
 
 
-def rules_table(rules: RulesResult) -> Table[RuleRow]:
-    """Return all rules in the requested order."""
+def rules_table(rules: RulesResult, command: str) -> Table[RuleRow]:
+    """Return all rules in the requested order, and the command that reproduces them."""
     p, curves = rules.parameters, rules.curves
 
     def where(row: RuleRow) -> str:
@@ -84,14 +82,14 @@ def rules_table(rules: RulesResult) -> Table[RuleRow]:
     return table_of(
         "rules-2",
         {
-            "command": rules.command,
+            "command": command,
             "parameters": {name: getattr(p, name) for name in FIELD},
             "sort": {"column": rules.order.column, "reverse": rules.order.reverse},
         },
         "rules",
         rules.sorted,
         cells,
-        lambda: page_of(rules_words(p), grid(cells, rules.shown), remarks(rules), rules.command),
+        lambda: page_of(rules_words(p), grid(cells, rules.shown), remarks(rules), command),
         asked,
         {"over_d_k": {"d_k": curves.d_ks, "draws": curves.draws, "rows_of_a_draw": curves.rows}},
     )
@@ -125,8 +123,8 @@ def mechanism_word(row: MechanismRow) -> str:
     return message("{mechanism} with sink", mechanism=word) if row.with_sink else word
 
 
-def mechanisms_table(found: ComparedMechanisms) -> Table[MechanismRow]:
-    """Return each mechanism at each d_k."""
+def mechanisms_table(found: ComparedMechanisms, command: str) -> Table[MechanismRow]:
+    """Return each mechanism at each d_k, and the command that reproduces them."""
     unit = STATISTIC["logit_std"]
     asked = {name: getattr(found.parameters, name) for name in FIELD if name not in NOT_OF_MECHANISMS}
     names = [*found.rows[0].measured] if found.rows else []
@@ -148,11 +146,11 @@ def mechanisms_table(found: ComparedMechanisms) -> Table[MechanismRow]:
     ]  # fmt: skip
     return table_of(
         "mechanisms-1",
-        {"command": found.command, "parameters": asked},
+        {"command": command, "parameters": asked},
         "points",
         found.rows,
         cells,
-        lambda: page_of(mechanisms_words(found.parameters), grid(cells, found.rows), (), found.command),
+        lambda: page_of(mechanisms_words(found.parameters), grid(cells, found.rows), (), command),
         asked,
     )
 

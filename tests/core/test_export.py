@@ -280,12 +280,12 @@ D_KS = (4, 16)
 @pytest.fixture(scope="module")
 def swept() -> SweepResult:
     found = [(point, predict(point.parameters)) for point in points(ASKED, D_KS)]
-    return SweepResult(ASKED, D_KS, found, "attn-tui sweep")
+    return SweepResult(ASKED, D_KS, found)
 
 
 def rows(sweep: SweepResult) -> list[dict[str, str]]:
     """The lines of CSV."""
-    return [*csv.DictReader(io.StringIO(written(sweep_table(sweep), "csv")))]
+    return [*csv.DictReader(io.StringIO(written(sweep_table(sweep, "attn-tui sweep"), "csv")))]
 
 
 def in_words(number: float | None, factor: int) -> str:
@@ -295,7 +295,11 @@ def in_words(number: float | None, factor: int) -> str:
 
 
 def test_markdown_has_each_measured_value_beside_the_exact_one_of_its_column(swept: SweepResult) -> None:
-    lines = [line for line in written(sweep_table(swept), "markdown").splitlines() if line.startswith("|")]
+    lines = [
+        line
+        for line in written(sweep_table(swept, "attn-tui sweep"), "markdown").splitlines()
+        if line.startswith("|")
+    ]
     header, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     assert header[:5] == ["d_k", *(f"entropy, {title}" for title in ("unscaled", "theory", "scaled", "theory"))]
     for row, (point, prediction) in zip(rows, swept.points, strict=True):
@@ -319,8 +323,8 @@ def test_csv_has_each_exact_value_in_the_line_of_its_column(swept: SweepResult) 
 
 def test_rounded_formats_have_their_lost_weight_and_nan_rows() -> None:
     p = replace(ASKED, precision="float16", arithmetic="eager", std_q=100.0, std_k=90.0)
-    found = SweepResult(p, D_KS, [(point, predict(point.parameters)) for point in points(p, D_KS)], "attn-tui sweep")
-    *_, last = json.loads(written(sweep_table(found), "json"))["points"]
+    found = SweepResult(p, D_KS, [(point, predict(point.parameters)) for point in points(p, D_KS)])
+    *_, last = json.loads(written(sweep_table(found, "attn-tui sweep"), "json"))["points"]
     for column, measured in zip(last["columns"], found.points[-1][0].measurement.columns, strict=True):
         for name in ("weight_lost", "nan_rows"):
             assert column["measured"][name]["value"] == measured.measured[name].value
@@ -333,7 +337,7 @@ def test_rounded_formats_have_their_lost_weight_and_nan_rows() -> None:
 
 
 def test_json_says_where_softmax_saturates_and_each_column_s_status(swept: SweepResult) -> None:
-    found: Any = json.loads(written(sweep_table(swept), "json"))
+    found: Any = json.loads(written(sweep_table(swept, "attn-tui sweep"), "json"))
     for shown, (point, prediction) in zip(found["points"], swept.points, strict=True):
         for column, exact, measured in zip(
             shown["columns"], prediction.columns, point.measurement.columns, strict=True
@@ -346,8 +350,8 @@ def test_json_says_where_softmax_saturates_and_each_column_s_status(swept: Sweep
 
 
 def test_the_status_needs_no_requested_statistic(swept: SweepResult) -> None:
-    few = SweepResult(ASKED, D_KS, swept.points, "", statistics=["entropy"])
-    [first, _] = json.loads(written(sweep_table(few), "json"))["points"]
+    few = SweepResult(ASKED, D_KS, swept.points, statistics=["entropy"])
+    [first, _] = json.loads(written(sweep_table(few, "attn-tui sweep"), "json"))["points"]
     assert [column["status"] for column in first["columns"]] == ["healthy", "saturated"]
     assert list(first["columns"][0]["measured"]) == ["entropy"]
 
@@ -358,7 +362,7 @@ def test_without_a_known_law_saturation_is_absent_and_the_status_is_measured() -
         (point, predict(point.parameters)) for point in points(capped, (64,))
     ]
     assert isinstance(found[0][0].measurement, Measurement)
-    [point] = json.loads(written(sweep_table(SweepResult(capped, (64,), found, "")), "json"))["points"]
+    [point] = json.loads(written(sweep_table(SweepResult(capped, (64,), found), "attn-tui sweep"), "json"))["points"]
     assert [column["saturation"] for column in point["columns"]] == [None, None]
     assert [column["status"] for column in point["columns"]] == ["saturated", "healthy"]
 
@@ -366,9 +370,9 @@ def test_without_a_known_law_saturation_is_absent_and_the_status_is_measured() -
 def test_exact_values_beside_rounded_ones_are_named_in_every_format() -> None:
     asked = Parameters(d_k=4, n_keys=8, n_queries=4, batch=2, precision="bfloat16", arithmetic="eager")
     for p, title in ((asked, "theory (exact arithmetic)"), (replace(asked, precision="float32"), "theory")):
-        found = SweepResult(p, (4,), [(point, predict(p)) for point in points(p, (4,))], "attn-tui sweep")
-        assert f"| entropy, {title} |" in written(sweep_table(found), "markdown")
-        assert json.loads(written(sweep_table(found), "json"))["theory_arithmetic"] == "exact"
+        found = SweepResult(p, (4,), [(point, predict(p)) for point in points(p, (4,))])
+        assert f"| entropy, {title} |" in written(sweep_table(found, "attn-tui sweep"), "markdown")
+        assert json.loads(written(sweep_table(found, "attn-tui sweep"), "json"))["theory_arithmetic"] == "exact"
         assert {row["theory_arithmetic"] for row in rows(found)} == {"exact"}
         assert f"| {title} |" in written(report_table(run(p), predict(p)), "markdown")
         sentences = sweep_sentences(found, [])

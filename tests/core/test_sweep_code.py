@@ -32,7 +32,7 @@ def swept(p: Parameters, d_ks: tuple[int, ...] = (1, 8, 70), **asked: Any) -> Sw
     statistics = asked.pop("statistics", ())
     found = [(point, predict(point.parameters)) for point in points(p, d_ks, full=True, **asked)]
     vary, target, n_keys = asked.get("vary"), asked.get("target"), asked.get("n_keys", ())
-    return SweepResult(p, d_ks, found, "attn-tui sweep", vary, target, statistics, n_keys)
+    return SweepResult(p, d_ks, found, vary, target, statistics, n_keys)
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)
@@ -55,7 +55,7 @@ def swept(p: Parameters, d_ks: tuple[int, ...] = (1, 8, 70), **asked: Any) -> Sw
 )
 def test_the_code_of_a_sweep_prints_its_points(asked: dict[str, Any], dialect: Dialect) -> None:
     found = swept(SMALL, **asked)
-    text = sweep_code(found, dialect)
+    text = sweep_code(found, dialect, "attn-tui sweep")
     assert len(expected_in(text)) == 2 * len(found.points)  # A and B
     assert compared(text) == ""
 
@@ -63,19 +63,21 @@ def test_the_code_of_a_sweep_prints_its_points(asked: dict[str, Any], dialect: D
 @pytest.mark.parametrize("dialect", INSTALLED)
 @for_each("against", ["d_k", "precision=bfloat16", "n_keys=5"])
 def test_the_code_of_a_sweep_prints_both_settings(against: str, dialect: Dialect) -> None:
-    assert compared(sweep_code(swept(replace(SMALL, against=against, mask="causal")), dialect)) == ""
+    assert (
+        compared(sweep_code(swept(replace(SMALL, against=against, mask="causal")), dialect, "attn-tui sweep")) == ""
+    )
 
 
 def test_a_sweep_to_a_standard_error_has_no_code() -> None:
     with pytest.raises(NoCodeError, match="--stderr"):
-        sweep_code(swept(SMALL, (4,), target=Target(0.5)), "python")
+        sweep_code(swept(SMALL, (4,), target=Target(0.5)), "python", "attn-tui sweep")
 
 
 def test_statistics_without_code_are_named() -> None:
     found = swept(SMALL, statistics=("entropy", "grad_q_top1_share"))
-    assert "# Not printed: share of the top 1 % of rows." in sweep_code(found, "python")
+    assert "# Not printed: share of the top 1 % of rows." in sweep_code(found, "python", "attn-tui sweep")
     with pytest.raises(NoCodeError, match="grad_q_top1_share"):
-        sweep_code(swept(SMALL, statistics=("grad_q_top1_share",)), "python")
+        sweep_code(swept(SMALL, statistics=("grad_q_top1_share",)), "python", "attn-tui sweep")
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)

@@ -290,23 +290,23 @@ def test_a_rule_without_a_multiplier_at_a_number_of_keys_is_refused() -> None:
 def swept() -> SweepResult:
     p = Parameters(n_queries=8, batch=4)
     found = [(point, predict(point.parameters)) for point in points(p, [4], n_keys=N_KEYS)]
-    return SweepResult(p, (4,), found, "attn-tui sweep", n_keys=N_KEYS)
+    return SweepResult(p, (4,), found, n_keys=N_KEYS)
 
 
 def test_json_and_csv_name_the_keys_of_each_point(swept: SweepResult) -> None:
-    found = json.loads(written(sweep_table(swept), "json"))
+    found = json.loads(written(sweep_table(swept, "attn-tui sweep"), "json"))
     assert found["n_keys"] == [*N_KEYS]
     assert found["complete"] is True
     assert [point["n_keys"] for point in found["points"]] == [*N_KEYS]
     assert "n_keys" not in found["parameters"]
     rows = [
         row
-        for row in csv.DictReader(io.StringIO(written(sweep_table(swept), "csv")))
+        for row in csv.DictReader(io.StringIO(written(sweep_table(swept, "attn-tui sweep"), "csv")))
         if row["statistic"] == "entropy"
     ]
     assert [row["n_keys"] for row in rows[::2]] == [str(n) for n in N_KEYS]
     assert place_titles(swept) == ["keys", "d_k"]
-    assert "| 3 | 4 |" in written(sweep_table(swept), "markdown")
+    assert "| 3 | 4 |" in written(sweep_table(swept, "attn-tui sweep"), "markdown")
 
 
 def test_the_sentence_says_at_which_numbers_of_keys_softmax_is_saturated(swept: SweepResult) -> None:

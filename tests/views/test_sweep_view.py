@@ -125,13 +125,13 @@ def test_the_reading_at_the_cursor_says_the_status_and_where_softmax_is_saturate
 def test_the_sentence_under_a_table_has_the_same_words(change: dict[str, Any], sentence: str | None) -> None:
     p = replace(SMALL, d_k=8, **change)
     found = [(SweepPoint(run(p, full=False), reached=True), predict(p))]
-    assert sweep_sentences(SweepResult(p, (8,), found, ""), [({}, {})]) == ([sentence] if sentence else [])
+    assert sweep_sentences(SweepResult(p, (8,), found), [({}, {})]) == ([sentence] if sentence else [])
 
 
 def test_the_sentence_says_that_it_is_of_exact_arithmetic_if_measured_numbers_are_not() -> None:
     p = replace(SMALL, d_k=8, precision="bfloat16")
     found = [(SweepPoint(run(p, full=False), reached=True), predict(p))]
-    assert sweep_sentences(SweepResult(p, (8,), found, ""), [({}, {})]) == [
+    assert sweep_sentences(SweepResult(p, (8,), found), [({}, {})]) == [
         "Unscaled, softmax is saturated from d_k 3 up in exact arithmetic; scaled, it stays below saturation at "
         "every d_k in exact arithmetic.",
         "Exact values are those of exact arithmetic, whatever the number format.",
@@ -143,16 +143,16 @@ def test_the_sentences_tell_of_nan_rows_and_lost_weight() -> None:
     quiet, loud = p, replace(p, std_q=100.0, std_k=45.0)
     found = [(SweepPoint(run(each, full=False), reached=True), predict(each)) for each in (quiet, loud)]
     most = max(column.measured["nan_rows"].value or 0 for column in found[1][0].measurement.columns)
-    said = sweep_sentences(SweepResult(p, (64,), found, ""), [({}, {}), ({}, {})])
+    said = sweep_sentences(SweepResult(p, (64,), found), [({}, {}), ({}, {})])
     assert said[-1] == f"Up to {100 * most:.0f} % of rows are NaN (logits overflow) and not counted."
-    assert not any("NaN" in each for each in sweep_sentences(SweepResult(p, (64,), found[:1], ""), [({}, {})]))
+    assert not any("NaN" in each for each in sweep_sentences(SweepResult(p, (64,), found[:1]), [({}, {})]))
     measurement = found[0][0].measurement
     columns = [
         replace(column, measured={**column.measured, "weight_lost": Estimate(lost, 0.0)})
         for column, lost in zip(measurement.columns, (0.04, 0.009), strict=True)
     ]
     lossy = SweepPoint(replace(measurement, columns=tuple(columns)), reached=True)
-    said = sweep_sentences(SweepResult(p, (64,), [(lossy, found[0][1])], ""), [({}, {})])
+    said = sweep_sentences(SweepResult(p, (64,), [(lossy, found[0][1])]), [({}, {})])
     assert said[-1] == "Rounding loses up to 4.0 % of the weight."
 
 
@@ -173,7 +173,7 @@ def test_measured_deviations_tell_where_softmax_is_saturated_if_no_exact_ones_ar
     p = replace(Parameters(n_keys=8, n_queries=32, batch=8, softcap=9.0, scale="8/d"), **change)
     points = [replace(p, d_k=d_k) for d_k in (1, 4, 16)]
     found = [(SweepPoint(run(each, full=False), reached=True), predict(each)) for each in points]
-    assert sweep_sentences(SweepResult(p, (1, 4, 16), found, ""), [({}, {}), ({}, {}), ({}, {})]) == [
+    assert sweep_sentences(SweepResult(p, (1, 4, 16), found), [({}, {}), ({}, {}), ({}, {})]) == [
         f"Unscaled, softmax {unscaled}; scaled, it {scaled}."
     ]
 

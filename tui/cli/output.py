@@ -23,7 +23,7 @@ from . import interrupts
 
 if TYPE_CHECKING:
     from ...core.program.text import Dialect
-    from ...core.questions.question import NamedQuestion, Question
+    from ...core.questions.question import Question
     from ...core.tables.table import Table
 
 T = TypeVar("T")
@@ -172,10 +172,6 @@ class Output(NamedTuple):
                     return
         interrupts.raise_exception(writes_file=self.path is not None)  # so that no temporary file is left behind
         self.write(texts)
-
-    def line(self, question: NamedQuestion[Any]) -> str:
-        """Return the command that prints the answer to a question in this format."""
-        return question.line(self.ascii_only, self.format)
 
     def answer(self, question: Question[T], answer: T, text: Callable[[], str]) -> int:
         """Write the answer to a question in its format; return the exit code."""

@@ -67,10 +67,11 @@ def _seconds(question: CompareRules) -> float:
 def run(request: CommandRequest[CompareRules], output: Output) -> int:
     """Measure and print; return the exit code."""
     output.check()
-    question, what = request.question, message("measuring scale rules")
+    question = replace(request.question, form=output.format, ascii_only=output.ascii_only)
+    what = message("measuring scale rules")
     if question.mechanisms:
         what = message("comparing mechanisms")
-    found = replace(answer(question, request.work, what, output), command=output.line(question))
+    found = answer(question, request.work, what, output)
     return output.answer(question, found, lambda: _table(question, found, output))
 
 
@@ -82,7 +83,7 @@ def _table(question: CompareRules, found: RulesResult | ComparedMechanisms, outp
     from ...views.results.rules import HEAD, RuleTableContents, left_out, rows_of, table_lines, words_of
     from ..printing import page
 
-    p, glyphs, width, command = found.parameters, output.glyphs, output.text_width, CommandLine(found.command)
+    p, glyphs, width, command = found.parameters, output.glyphs, output.text_width, CommandLine(question.line())
     if isinstance(found, tables.RulesResult):
         rows: Mapping[str, RuleRow] = {row.rule: row for row in found.shown}
         shown = RuleTableContents([*rows], rows, found.saturation, found.order, p.scale, d_k=p.d_k)

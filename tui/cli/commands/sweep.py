@@ -88,8 +88,8 @@ def run(request: CommandRequest[SweepQuestion], output: Output) -> int:
     from ...views.results.figure import sweep_figure
 
     output.check()
-    question = request.question
-    result = replace(question.swept(()), command=output.line(question))
+    question = replace(request.question, form=output.format, ascii_only=output.ascii_only)
+    result, command = question.swept(()), question.line()
     plan = question.plan(("logits",) if output.format == "table" else ())  # only a table has histograms
     if request.work.dry_run:
         raise DryRun(parts(plan), output, least=plan.target is not None)
@@ -105,14 +105,14 @@ def run(request: CommandRequest[SweepQuestion], output: Output) -> int:
 
     return ResultStream(points(), result.asked, "points").emit(
         output,
-        lambda points: _table(answer(points), output),
-        lambda points: sweep_table(result, points),
+        lambda points: _table(answer(points), command, output),
+        lambda points: sweep_table(result, command, points),
         lambda points, dialect: question.code(answer(points), dialect),
-        lambda points: sweep_figure(answer(points), output.glyphs),
+        lambda points: sweep_figure(answer(points), command, output.glyphs),
     )
 
 
-def _table(found: SweepResult, output: Output) -> str:
+def _table(found: SweepResult, command: str, output: Output) -> str:
     from ....core.tables.lab import fixed_words, remarks
     from ....core.tables.table import CommandLine
     from ....core.theory.predict import deviations
@@ -122,7 +122,7 @@ def _table(found: SweepResult, output: Output) -> str:
     far = [deviations(point.measurement, prediction) for point, prediction in found.points]
     lines = sweep_lines(found, far, output.width, output.glyphs)
     said = (*sweep_sentences(found, far), *remarks(found))
-    return page(output, fixed_words(found, _ALWAYS), "", lines, "", *said, CommandLine(found.command))
+    return page(output, fixed_words(found, _ALWAYS), "", lines, "", *said, CommandLine(command))
 
 
 COMMAND = CliCommand(

@@ -357,10 +357,10 @@ class RulesPane(TypingPane):
 
     def answered(self) -> RulesResult | ComparedMechanisms:
         """Return what is on screen; raises InputError if it is not complete."""
-        p, line = self.parameters, self.command()
+        p = self.parameters
         if self.view == "mechanisms":
             if self.is_current:
-                return ComparedMechanisms(self.question.parameters, [*self.compared.values()], line)
+                return ComparedMechanisms(self.question.parameters, [*self.compared.values()])
             if self._objection:
                 raise InputError(self._objection)
             raise InputError("Mechanisms are still being measured.")
@@ -372,4 +372,4 @@ class RulesPane(TypingPane):
             )
         if self.curves is None or not self._is_answered(MeasureRuleCurves(of_curves(p))):
             raise InputError("Entropy over d_k is still being measured.")
-        return RulesResult(p, self.order, [*self.rows.values()], self.curves, self.saturation, line)
+        return RulesResult(p, self.order, [*self.rows.values()], self.curves, self.saturation)

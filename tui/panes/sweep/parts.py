@@ -207,7 +207,8 @@ class CurvePart:
         """Return the figure of a statistic."""
         from ...views.results.figure import sweep_figure
 
-        return sweep_figure(replace(self.answered(), statistics=(statistic.name,)), self.pane.glyphs)
+        shown = replace(self.answered(), statistics=(statistic.name,))
+        return sweep_figure(shown, self.pane.command(), self.pane.glyphs)
 
     def answered(self) -> SweepResult:
         """Return all points of all curves; raises InputError if some are missing."""
@@ -216,7 +217,7 @@ class CurvePart:
         if not asked or done < asked:
             raise InputError("{done} of {asked} points measured so far.", done=done, asked=asked)
         points = [(found.point, found.prediction) for each in wanted for _, found in sorted(each.points.items())]
-        return replace(self.question.swept(points), command=self.pane.command())
+        return self.question.swept(points)
 
     @property
     def question(self) -> SweepQuestion:
@@ -322,7 +323,7 @@ class MapPart:
             )
         found = (measured[d_k, n] for n in N_KEYS for d_k in d_ks)
         points = [(each.point, each.prediction) for each in found]
-        return replace(self.question(statistic).swept(points), command=self.pane.command())
+        return self.question(statistic).swept(points)
 
     def question(self, statistic: Statistic) -> SweepQuestion:
         """Return the sweep that measures every place of the map as the map does."""

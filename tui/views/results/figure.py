@@ -26,7 +26,7 @@ class _Curve:
     exact: Sequence[tuple[int, float]]  # x, value
 
 
-def sweep_figure(found: SweepResult, glyphs: Glyphs) -> str:
+def sweep_figure(found: SweepResult, command: str, glyphs: Glyphs) -> str:
     """Return the figure of the first statistic that is asked for: a curve for each column and value of a second axis.
 
     Raise InputError if two grids are swept, there are more than eight curves, or no values.
@@ -81,7 +81,7 @@ def sweep_figure(found: SweepResult, glyphs: Glyphs) -> str:
         parts += _dots([(_RIGHT + 20, at, 0.0)], colour)
         parts.append(_text(_RIGHT + 30, at + 4, each.name, "start", colour))
     parts.append(_text(_LEFT, _HEIGHT - 32, glyphs.say("line: exact; points: measured, ±1 standard error"), "start"))
-    parts.append(_text(_LEFT, _HEIGHT - 12, found.command, "start"))
+    parts.append(_text(_LEFT, _HEIGHT - 12, command, "start"))
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
