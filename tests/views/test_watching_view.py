@@ -304,7 +304,7 @@ def wave(layers: int, heads: int, steps: int) -> RunSnapshot:
 
 @for_each("glyphs", [UNICODE, ASCII])
 @for_each(("width", "height"), [(40, 9), (60, 17), (80, 22), (120, 38), (200, 58)])
-@for_each(("layers", "heads", "steps"), [(1, 1, 1), (2, 2, 30), (6, 8, 65), (12, 12, 3), (32, 32, 65)])
+@for_each(("layers", "heads", "steps"), [(1, 1, 1), (2, 2, 30), (6, 8, 65), (12, 12, 3), (32, 32, 65), (33, 64, 3)])
 def test_the_page_has_its_size(glyphs: Glyphs, width: int, height: int, layers: int, heads: int, steps: int) -> None:
     lines = page_lines(wave(layers, heads, steps), (0, 0), no_words, width, height, glyphs)
     assert len(lines) == height
