@@ -15,10 +15,10 @@ from attn_tui.tui.views.results.watch_page import head_at_page, head_map, page_l
 from attn_tui.tui.views.results.watching import (
     chart,
     figures,
-    head_at,
     head_lines,
     map_lines,
     ranked_lines,
+    shown_part,
     step_line,
     summary,
     trend,
@@ -73,7 +73,7 @@ def test_a_map_that_does_not_fit_says_what_it_is_a_part_of() -> None:
     small = map_lines(found, "max_logit", (11, 39), (30, 8), UNICODE)
     assert "part of 12 x 40" in text_of(small[-1])
     assert text_of(small[5]).startswith("  11 ")
-    assert head_at(found, (11, 39), (30, 8), 29, 5) == (11, 39)
+    assert shown_part(found, (11, 39), (30, 8)).place_at(29, 5) == (11, 39)
     assert "part of" not in text_of(map_lines(found, "max_logit", (11, 39), (60, 20), UNICODE)[-1])
 
 
