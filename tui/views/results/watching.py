@@ -10,7 +10,7 @@ from rich.cells import set_cell_size
 
 from ....core.message import counted, joined, message
 from ....core.statistics.catalogue import STATISTIC, STATISTICS
-from ....core.tables.runs import change_words, first_words, logit_words, offender_words
+from ....core.tables.runs import change_words, growth_words, logit_words, passes_words, trend_cells
 from ...language.cells import cells as cells_of
 from ...language.cells import to_right
 from ..glyphs import Glyphs
@@ -158,7 +158,6 @@ def _limit_words(shown: RunSnapshot) -> str:
     soon = next((each for each in shown.ranked if not each.over and each.passes_in is not None), None)
     if soon is None:
         return message("{over}.", over=said)
-    _, growth, steps = offender_words(soon, shown.per)
     place = _place_words(shown, soon)
     return counted(
         "{over}; {place}, {growth} per step, passes it in about {steps} steps.",
@@ -166,8 +165,8 @@ def _limit_words(shown: RunSnapshot) -> str:
         shown.per,
         over=said,
         place=place,
-        growth=growth,
-        steps=steps,
+        growth=growth_words(soon, shown.per),
+        steps=passes_words(soon),
     )
 
 
@@ -186,7 +185,7 @@ def ranked_lines(
     """
     ranked = shown.ranked[first : None if count is None else first + count]
     columns = _columns(shown, ranked, width)
-    _align(columns.get("growth", []))
+    _align(columns.get(_GROWTH, []))
     said = {
         name: [
             glyphs.say(title),
@@ -214,32 +213,21 @@ def ranked_lines(
     return lines
 
 
-_SPARED = ("growth", "peak_step", "passes_in")  # columns that are left out for a trend, the first one first
+_GROWTH = "growth_per_1000_steps"
+# From the left, after the head.
+_COLUMNS = ("max_logit", "change", "first_over", "peak", "peak_step", _GROWTH, "passes_limit_in")
+_SPARED = (_GROWTH, "peak_step", "passes_limit_in")  # columns that are left out for a trend, the first one first
 
 
 def _columns(shown: RunSnapshot, ranked: Sequence[HeadTrend], width: int) -> dict[str, list[str]]:
     """Return the columns of the list, from the left, each a title and a cell for each head."""
     roomy = width >= (_ROOMY if shown.changes is None else _ROOMY_BESIDE) + (_ROOMY_PASSED if shown.passed else 0)
-    words = [offender_words(each, shown.per) for each in ranked]
-    found = {
-        "head": [message("head"), *(place_of(shown, each.layer, each.head) for each in ranked)],
-        "value": [message("largest |logit|") if roomy else "|logit|", *(value for value, _, _ in words)],
-    }
-    if shown.changes is not None:
-        since = message("since {baseline}", baseline=shown.baseline) if roomy else message("change")
-        found["change"] = [since, *(change_words(shown.change(each.layer, each.head)) for each in ranked)]
-    if shown.passed:
-        found["first_over"] = [message("first over"), *map(first_words, ranked)]
-        found["peak"] = [message("peak"), *(logit_words(each.peak) for each in ranked)]
-        found["peak_step"] = [message("at step"), *(f"{each.peak_step}" for each in ranked)]
-    if shown.changes is None or width >= _NARROW:
-        per = counted("per step", "per {number:,} steps", shown.per)
-        found["growth"] = [
-            per if roomy else message("per {steps:,}", steps=shown.per),
-            *(growth for _, growth, _ in words),
-        ]
-    limit = message("steps to {limit:g}", limit=shown.limit) if roomy else message("to {limit:g}", limit=shown.limit)
-    found["passes_in"] = [limit, *(passes for _, _, passes in words)]
+    cells = {cell.name: cell for cell in trend_cells(shown) if cell.label}
+    if shown.changes is not None and width < _NARROW:
+        del cells[_GROWTH]
+    found = {"head": [message("head"), *(place_of(shown, each.layer, each.head) for each in ranked)]}
+    for cell in (cells[name] for name in _COLUMNS if name in cells):
+        found[cell.name] = [cell.label if roomy else cell.short or cell.label, *map(cell.text, ranked)]
     return found
 
 
