@@ -20,6 +20,7 @@ import numpy as np
 from attn_tui.core.captures.heads import file_rule, measure_head, named_rule
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.verdict import diagnose_head
+from attn_tui.core.statistics.measurement import HISTOGRAMS
 from attn_tui.core.work.worker import keep_memory
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 
@@ -120,7 +121,7 @@ def done(path: Path, size: Size) -> None:
         if size.work == "diagnose":
             diagnose_head(capture, layer, head, None, None)
         else:
-            measure_head(capture, layer, head, rules)
+            measure_head(capture, layer, head, rules, HISTOGRAMS if len(rules) > 1 else ())
 
 
 def floor(path: Path, size: Size) -> None:

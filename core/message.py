@@ -116,6 +116,16 @@ def in_sense(text: str, sense: str) -> Message:
     return made
 
 
+_SYMBOL = re.compile(r"[okpqvz]\b|[a-z]_")  # where a text begins with the symbol of a quantity
+
+
+def sentence_case(text: str) -> Message:
+    """Return the text with a capital first letter, unless that is a symbol; other languages have it as it is."""
+    made = Message(text if _SYMBOL.match(text) else text[:1].upper() + text[1:])
+    made.template, made.values = "{text}", {"text": text}
+    return made
+
+
 def reason_of(text: str, label: str) -> Message:
     """Return what a text says after `label: `, or the whole text; of a message, also in another language."""
     made = Message(text.removeprefix(f"{label}: "))

@@ -23,7 +23,7 @@ from ..attention.softmax import Softmax
 from ..message import message
 from ..statistics import reading, tally
 from ..statistics.counting import RunningStatistics
-from ..statistics.measurement import Column
+from ..statistics.measurement import Column, HistogramName
 from .features import LARGEST, SMALLEST
 from .files import CaptureError
 from .head import HeadData
@@ -189,7 +189,9 @@ def _in_range(vectors: FloatArray) -> FloatArray:
     return np.ldexp(found, -exponents)
 
 
-def rounded_pass(data: HeadData, c: Computation, rule: str, where: str) -> Iterator[tuple[float, tuple[Column, ...]]]:
+def rounded_pass(
+    data: HeadData, c: Computation, rule: str, where: str, histograms: Sequence[HistogramName]
+) -> Iterator[tuple[float, tuple[Column, ...]]]:
     """Process the scores of a head twice, as in exact arithmetic; the column comes with the last pair."""
     shape = tally.Shape(data.q.shape[0], data.q.shape[1], data.k.shape[1])
     places = block_places(shape, data)
@@ -201,7 +203,8 @@ def rounded_pass(data: HeadData, c: Computation, rule: str, where: str) -> Itera
         if kept is not None:
             kept.append((block, logits))
         yield done / parts / 2, ()
-    result = tally.Tally(shape, [(rule, 1.0)], survey.centre, 3 * survey.std, survey.axis(_BINS), data.sink)
+    band, axis = 3 * survey.std, survey.axis(_BINS)
+    result = tally.Tally(shape, [(rule, 1.0)], survey.centre, band, axis, data.sink, histograms=histograms)
     exact = replace(c, precision="float64")
     for done, ((block, logits), scores) in enumerate(
         zip(_blocks(data, c) if kept is None else kept, score_blocks(data, exact), strict=True), start=1

@@ -18,7 +18,7 @@ from ..attention.computation import Computation
 from ..message import message, plain
 from ..statistics import reading, tally
 from ..statistics.counting import RunningStatistics
-from ..statistics.measurement import Column, Measurement
+from ..statistics.measurement import HISTOGRAMS, Column, HistogramName, Measurement
 from .blocks import (
     LARGEST,
     SMALLEST,
@@ -45,21 +45,32 @@ _FEW_ROWS = 16
 _FEW_SCORES = 1 << 12
 
 
-def measure_head(capture: CaptureFile, layer: Layer, head: int, rules: Sequence[Rule]) -> Measurement[HeadSubject]:
+def measure_head(
+    capture: CaptureFile,
+    layer: Layer,
+    head: int,
+    rules: Sequence[Rule],
+    histograms: Sequence[HistogramName] = HISTOGRAMS,
+) -> Measurement[HeadSubject]:
     """Measure the head under each rule, in this order; raise CaptureError if it cannot be read."""
-    *_, (_, result) = stream_head(capture, layer, head, rules)
+    *_, (_, result) = stream_head(capture, layer, head, rules, histograms)
     assert result is not None, "a stream ends with its result"
     return result
 
 
 def stream_head(
-    capture: CaptureFile, layer: Layer, head: int, rules: Sequence[Rule]
+    capture: CaptureFile,
+    layer: Layer,
+    head: int,
+    rules: Sequence[Rule],
+    histograms: Sequence[HistogramName] = HISTOGRAMS,
 ) -> Iterator[tuple[float, Measurement[HeadSubject] | None]]:
     """Yield pairs of the finished fraction, 0 to 1, and the result, which comes with the last one.
 
     Statistics describe these texts, so no bias is removed. Their standard errors, over the texts of a batch, need at
-    least two texts. Rows of padding tokens are left out. Raise CaptureError if the head cannot be read or statistics
-    of its logits overflow or underflow.
+    least two texts. Rows of padding tokens are left out. `histograms` are those counted, which takes a sixth of the
+    time; the average row comes with that of weights. Raise CaptureError if the head cannot be read or statistics of
+    its logits overflow or underflow.
     """
     data = read_head(capture, layer, head)
     where = message("{path}: {place}, head {head}", path=plain(capture.path), place=layer.place, head=head)
@@ -73,12 +84,12 @@ def stream_head(
     for number, each in enumerate(passes):
         c = each.computation
         if c.precision != "float64":
-            steps = rounded_pass(data, c, each.multipliers[0][0], where)
+            steps = rounded_pass(data, c, each.multipliers[0][0], where, histograms)
         else:
             plain_scores = not each.alone and c.norms == ("none", "none")
             short = plain_scores and many and fits_float32(data)
             short = short and max(m for _, m in each.multipliers) * _least_reach(data) <= most
-            steps = _pass(data, each, where, most if short else 0.0)
+            steps = _pass(data, each, where, histograms, most if short else 0.0)
         for fraction, found in steps:
             columns += found
             yield (number + fraction) / len(passes), None
@@ -164,7 +175,9 @@ def _number(c: Computation) -> float:
     return c.multiplier
 
 
-def _pass(data: HeadData, each: _Pass, where: str, most: float = 0.0) -> Iterator[tuple[float, tuple[Column, ...]]]:
+def _pass(
+    data: HeadData, each: _Pass, where: str, histograms: Sequence[HistogramName], most: float = 0.0
+) -> Iterator[tuple[float, tuple[Column, ...]]]:
     """Process the scores of one head twice; the columns come with the last pair.
 
     In float32 if logits reach no further than `most` from their mean, else in float64.
@@ -182,9 +195,10 @@ def _pass(data: HeadData, each: _Pass, where: str, most: float = 0.0) -> Iterato
     axis = survey.axis(1024, margin=1e-6 if short else 1e-9)
     if short and max(c for _, c in each.multipliers) * axis.high > most:
         del kept
-        yield from _pass(data, each, where)
+        yield from _pass(data, each, where, histograms)
         return
-    result = tally.Tally(shape, each.multipliers, survey.centre, 3 * survey.std, axis, data.sink)
+    band = 3 * survey.std
+    result = tally.Tally(shape, each.multipliers, survey.centre, band, axis, data.sink, histograms=histograms)
     blocks = score_blocks(data, each.computation, short)
     again = (_logits(block, each) for block in blocks) if kept is None else kept
     for done, block in enumerate(again, start=1):

@@ -93,7 +93,7 @@ def measure(
     if layer.softcap:  # under which no logit passes a limit above the cap
         rules.append(replace(rules[0], computed=ScoreProcessing(softcap=0)))
     columns: Sequence[Column] = []
-    for fraction, measurement in stream_head(capture, layer, head, rules):
+    for fraction, measurement in stream_head(capture, layer, head, rules, ("logits",)):
         if measurement is None:
             yield fraction, None
         else:

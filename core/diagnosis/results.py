@@ -77,6 +77,9 @@ class Consequence:
     # keys over their sum. Expected weights below 1e-45 count as that.
     divergence: float
     changed_rows: float  # share of rows whose largest weight is on another key
+    # The mean over rows of the largest weight, the second, …, at most 64; JSON has none.
+    row: tuple[float, ...] = ()
+    expected_row: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..arrays import FloatArray
 from ..attention.softmax import divergence, moved, weight_statistics
 from ..captures.capture import Layer
 from ..captures.files import NotFiniteError, ValuesNotFiniteError
@@ -44,6 +45,7 @@ _TOLERATED = 4.0
 _NEAREST = 2  # hypotheses that are named if none explains the evidence
 _SHORT = ("bfloat16", "float16")  # the formats of torch.autocast
 _LINEAR = 0.25  # nats up to which the divergence that rounding makes grows with the square of its errors
+_DRAWN = 64  # weights of the average row that are kept: more than a bar can show
 _ABSORBED = 1e-6  # the mean weight of a sink below which it has no consequence
 
 
@@ -396,4 +398,11 @@ def consequence(trial: Trial, expected: float) -> Consequence | None:
         expected_max_weight=float(np.mean(of_q.max_weight)),
         divergence=max(float(np.mean(divergence(*whole))), 0.0),
         changed_rows=float(np.mean(moved(p, q))),
+        row=_average_row(p),
+        expected_row=_average_row(q),
     )
+
+
+def _average_row(weights: FloatArray) -> tuple[float, ...]:
+    """Return the mean over rows of the largest weight, the second, …"""
+    return tuple(np.sort(weights, axis=-1)[:, : -_DRAWN - 1 : -1].mean(axis=0).tolist())

@@ -9,7 +9,7 @@ from typing import Any
 from ..against import idle_changes, settings
 from ..errors import InputError, ParameterError, did_you_mean
 from ..field import Field
-from ..message import Message, message, name, reason_of
+from ..message import Message, message, name, reason_of, sentence_case
 from ..parameters import FIELD, FIELDS, Parameters, Value, parameters_from
 from ..scales import multiplier
 from ..setting_text import is_number as is_number  # for commands too
@@ -116,10 +116,3 @@ def parameter_help(field: Field, accepted: str, default: str) -> Message:
     if not default:
         return message("{help} {accepted}.", help=field.help, accepted=accepted)
     return message("{help} {accepted}; default {default}.", help=field.help, accepted=accepted, default=name(default))
-
-
-def sentence_case(text: str) -> Message:
-    """Return the text with a capital first letter; a language without capitals has the text as it is."""
-    made = Message(text[:1].upper() + text[1:])
-    made.template, made.values = "{text}", {"text": text}
-    return made

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..captures.capture import CaptureContents
     from ..diagnosis.comparing.results import Comparison, HeadComparison, Stage, State
     from ..diagnosis.groups import FaultGroup, HeadVerdict
-    from ..diagnosis.results import StageName
+    from ..diagnosis.results import Consequence, StageName
 
 
 def diagnosis_table(
@@ -89,9 +89,14 @@ _DIAGNOSED: Sequence[Cell[HeadVerdict]] = (
     Cell("says", str, "verdict.says"),
     Cell(
         "consequence", object,
-        lambda each: None if each.verdict.consequence is None else asdict(each.verdict.consequence),
+        lambda each: None if each.verdict.consequence is None else _numbers(each.verdict.consequence),
     ),
 )  # fmt: skip
+
+
+def _numbers(consequence: Consequence) -> dict[str, float]:
+    """Return the numbers of a consequence, without the rows that the app draws."""
+    return {name: value for name, value in asdict(consequence).items() if isinstance(value, float)}
 
 
 def groups_of(heads: Sequence[HeadVerdict]) -> list[FaultGroup]:

@@ -64,7 +64,7 @@ def _head(capture: CaptureFile, layer: Layer, head: int, notes: list[str]) -> di
     rule = file_rule(layer)
     raw = replace(rule, computed=ScoreProcessing(softcap=0))
     try:
-        columns = measure_head(capture, layer, head, [rule, raw] if layer.softcap else [rule]).columns
+        columns = measure_head(capture, layer, head, [rule, raw] if layer.softcap else [rule], ()).columns
     except NotFiniteError:
         return {MAX_LOGIT: math.inf, **dict.fromkeys(_STATISTICS, math.nan)}
     except CaptureError as error:

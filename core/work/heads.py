@@ -28,7 +28,7 @@ from ..diagnosis.heads.rows import rough_statistics
 from ..diagnosis.reading import file_configuration
 from ..errors import InputError
 from ..message import plain
-from ..statistics.measurement import Estimate, Measurement
+from ..statistics.measurement import HISTOGRAMS, Estimate, Measurement
 from .engine_names import ExecutorError
 from .part import Part, PartExecutor, Steps
 
@@ -222,9 +222,11 @@ def with_layer(result: T, layer: Layer) -> T:
 def measure(
     capture: CaptureFile, place: Place, settings: Sequence[HeadSetting], context: HeadContext
 ) -> Iterator[tuple[float, Measurement[HeadSubject] | None]]:
-    """Measure a head under each setting."""
-    layer = capture.layers[place[0]]
-    return stream_head(capture, layer, place[1], [rule_of(setting, layer, context) for setting in settings])
+    """Measure a head under each setting; histograms are only shown of two beside each other."""
+    layer, histograms = capture.layers[place[0]], HISTOGRAMS if len(settings) > 1 else ()
+    return stream_head(
+        capture, layer, place[1], [rule_of(setting, layer, context) for setting in settings], histograms
+    )
 
 
 class HeadSurvey(NamedTuple):
@@ -247,7 +249,7 @@ def survey(
     found: Mapping[str, Estimate] | None = None
     try:
         if exact:
-            for fraction, measurement in stream_head(capture, layer, head, [file_rule(layer)]):
+            for fraction, measurement in stream_head(capture, layer, head, [file_rule(layer)], ()):
                 found = None if measurement is None else measurement.columns[0].measured
                 yield fraction / 2, None
         else:

@@ -353,6 +353,8 @@ def test_a_consequence_is_that_of_the_weights(multiplier: float, sinks: tuple[fl
     assert found.max_weight == pytest.approx(p.max(axis=1).mean(), rel=1e-5)
     assert found.expected_max_weight == pytest.approx(r.max(axis=1).mean(), rel=1e-5)
     assert found.changed_rows == np.mean(p.argmax(axis=1) != r.argmax(axis=1))
+    for drawn, rows in ((found.row, p), (found.expected_row, r)):
+        assert drawn == pytest.approx(-np.sort(-rows, axis=1).mean(axis=0)[:64], rel=1e-5)
     if sinks[0] is None or sinks[1] is None:
         whole, expected = (each / each.sum(axis=1, keepdims=True) for each in (p, r))
     ratio = np.log(np.where(whole > 0, whole, 1)) - np.log(np.where(whole > 0, expected, 1))

@@ -66,3 +66,16 @@ async def test_the_list_of_rules_names_every_function_of_a_formula(stage: Stage)
     await stage.press("/", *FORMULA)
     shown = " ".join(" ".join(stage.part(stage.app.screen.query_one(ListText))).split())
     assert "and log, log2, sqrt, exp, min, max." in shown
+
+
+@pytest.mark.usefixtures("short_rule_grids")
+@played(SMALL, size=(80, 24))
+async def test_a_formula_typed_into_the_list_of_rules_is_measured(stage: Stage) -> None:
+    pane = await stage.complete(RulesPane)
+    await stage.press("/", *FORMULA)
+    await stage.press("enter")
+    await stage.known(pane)
+    assert pane.cursor == FORMULA
+    assert {"entropy", "max_weight"} <= {*pane.rows[FORMULA].measured}
+    assert pane.progress is None
+    assert not pane.is_stale

@@ -9,6 +9,7 @@ from attn_tui.core.diagnosis.groups import HeadVerdict, faults_of, groups
 from attn_tui.core.diagnosis.results import Expected, Finding, Product, Verdict
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
 from attn_tui.tui.views.lines import line_width
+from attn_tui.tui.views.plots.dots import saturation_axis
 from attn_tui.tui.views.results.model_page import ModelPage, head_on_page, model_lines
 
 LAYERS = open_capture(sample_path()).layers
@@ -54,3 +55,21 @@ def test_a_click_on_a_row_of_layers_selects_its_first_head_and_elsewhere_none() 
     selected = {head_on_page(PAGE, 120, 30, UNICODE, 3, y) for y in range(30)}
     assert {None, (0, 0), (2, 0), (3, 0)} <= selected
     assert head_on_page(PAGE, 120, 30, UNICODE, 3, 0) is None
+
+
+def test_heads_have_a_dot_at_their_saturation_unless_the_file_says_another_scale_than_was_used() -> None:
+    ratios = {(each.layer.position, each.head): 0.1 * 1.2**each.head for each in HEADS}
+    right = [replace(each, verdict=RIGHT) for each in HEADS]
+    page = ModelPage(LAYERS, right, groups(fault for each in right for fault in faults_of(each)), (2, 0))
+    dots = [drawn(each, 100, 50).count("●") for each in (page, page._replace(saturations=ratios))]
+    first = LAYERS[0]
+    apart = {saturation_axis(71).cell(ratios[0, head]) for head in range(first.heads)}
+    assert dots[1] - dots[0] == len(LAYERS) * len(apart)
+    lines = drawn(page._replace(saturations=ratios), 100, 50).splitlines()
+    ends = f"{min(ratios.values()):.2g} to {max(ratios.values()):.2g}"
+    assert sum(line.rstrip().endswith(ends) for line in lines) == len(LAYERS)
+    assert drawn(PAGE._replace(saturations=ratios), 100, 50) == drawn(PAGE, 100, 50)
+
+
+def drawn(page: ModelPage, width: int, height: int) -> str:
+    return "\n".join("".join(text for text, _ in line) for line in model_lines(page, width, height, UNICODE))

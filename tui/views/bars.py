@@ -28,8 +28,9 @@ def top_line(
 ) -> Line:
     """Return the program's name, its tabs with the active one highlighted and its views, and the longest status.
 
-    If space is short, the program's name is dropped, then a blank between tabs, then the views, then the names of the
-    other tabs: `< Lab > 1 of 6`, then `< Lab >`. That depends on the width alone, so a status never moves the tabs.
+    If space is short, the other views are dropped, then the program's name, then a blank between tabs, then the view,
+    then the names of the other tabs: `< Lab > 1 of 6`, then `< Lab >`. A status never moves the tabs, nor do views at
+    80 columns.
     """
     line = tab_line(tabs, active, width, glyphs, views)
     room = width - line_width(line) - 2
@@ -47,10 +48,11 @@ def tab_line(tabs: tuple[str, ...], active: str, width: int, glyphs: Glyphs, vie
     tight = tuple[Span, ...]((title.rstrip(), role) for title, role in named)
     names, shown = views
     within: Line = tuple((f" {glyphs.say(name)} ", "accent" if name == shown else "dim") for name in names)
-    within = ((f" {glyphs.box[4]} ", "dim"), ("V", "key"), *within) if within else ()
     own: Line = tuple(span for span in within if span[1] == "accent")
+    turn: Line = ((f" {glyphs.box[4]} ", "dim"), ("V", "key")) if within else ()
     forms: list[Line] = [
-        (_NAME, *named, *within), (*named, *within), (*tight, *within), named, tight, (*alone, *own, count),
+        (_NAME, *named, *turn, *within), (_NAME, *named, *turn, *own), (*named, *turn, *within),
+        (*tight, *turn, *within), (*tight, *turn, *own), named, tight, (*alone, *own, count),
         (*alone, *own), (*alone, count), alone,
     ]  # fmt: skip
     return next((form for form in forms if line_width(form) + needed <= width), forms[-1])

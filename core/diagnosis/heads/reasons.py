@@ -72,8 +72,8 @@ def has_evidence(layer: Layer) -> bool:
 def severity(measured: Mapping[str, Estimate] | None, verdict: Verdict | None = None) -> tuple[float, ...]:
     """Return a key that sorts heads worst first: unreadable, wrong by the evidence, not healthy, healthy.
 
-    Of wrong ones, those come first whose multiplier is further from the expected one; any other fault counts as a factor
-    of 2. Among alike ones, those with the larger spread of logits over the saturation point come first.
+    Of wrong ones, those come first whose multiplier is further from the expected one; any other fault counts as a
+    factor of 2. Among alike ones, those with the larger spread of logits over the saturation point come first.
     """
     word = None if measured is None else status(measured)
     ratio = None if measured is None else measured["saturation"].value

@@ -145,7 +145,9 @@ class Heads:
             heads = [HeadVerdict(layers[place[0]], place[1], each) for place, each in sorted(self.verdicts.items())]
             found = groups(fault for head in heads for fault in faults_of(head))
             name = "" if self.baseline is None else self.baseline.name
-            self._page = ModelPage(layers, heads, found, self.cursor, self._comparison(), name)
+            ratios = {place: each["saturation"].value for place, each in self.measured.items() if each is not None}
+            known = {place: ratio for place, ratio in ratios.items() if ratio is not None and math.isfinite(ratio)}
+            self._page = ModelPage(layers, heads, found, self.cursor, self._comparison(), name, known)
         return self._page._replace(cursor=self.cursor)
 
     def _comparison(self) -> Comparison | None:

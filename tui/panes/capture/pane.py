@@ -342,7 +342,8 @@ class CapturePane(Pane):
     def _say_verdict(self) -> None:
         if self.heads.capture is not None and not self.results.why_stale:
             forms, bad = self.heads.verdict()
-            self.verdict.show(*forms, role="alert" if bad else "text")
+            label = "" if self.heads.is_judged else message("NOT JUDGED")
+            self.verdict.show(*forms, role="alert" if bad else "text", label=label)
 
     def _to_first(self) -> None:
         """Go to the first head of the list, the worst one, unless another was chosen."""

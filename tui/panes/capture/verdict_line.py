@@ -11,7 +11,7 @@ from textual import events
 from ....core.message import message
 from ...language.cells import cells
 from ...views.fields.entry import LONGEST_PATH, Draft, edited
-from ...views.lines import Line, Role, Span, ends, fitted
+from ...views.lines import Line, Role, Span, ends, fitted, line_width
 from ...widgets.lines import Content, LinesWidget
 from ...widgets.typing import pasted_line
 
@@ -34,13 +34,14 @@ class VerdictLine(LinesWidget):
 
     forms: Content[Sequence[str]] = Content(())
     role: Content[Role] = Content("text")
+    label: Content[str] = Content("")  # before the sentence
     draft: Content[Draft | None] = Content(None)  # what is being typed
     question: Question = "find"
     objection: Content[str] = Content("")  # why the answer is refused
 
-    def show(self, *forms: str, role: Role = "text") -> None:
-        """Show the first of these forms of a sentence that fits; the last one is cut if none does."""
-        self.forms, self.role = forms, role
+    def show(self, *forms: str, role: Role = "text", label: str = "") -> None:
+        """Show a label, and the first of these forms of a sentence that fits; the last one is cut if none does."""
+        self.forms, self.role, self.label = forms, role, label
 
     def ask(self, question: Question, text: str = "") -> None:
         """Ask a question; `text` is the answer to begin with."""
@@ -58,10 +59,11 @@ class VerdictLine(LinesWidget):
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         if self.draft is None:
-            sign = self.glyphs.say("…")
-            text = self.glyphs.fitting(self.forms or [""], width - 1)
-            shown = text if cells(text) <= width - 1 else set_cell_size(text, max(width - 2, 0)) + sign
-            return [fitted(((" ", "text"), (shown, self.role)), width)]
+            label: Line = ((f" {self.glyphs.say(self.label)} ", "cursor"), ("  ", "text")) if self.label else ()
+            sign, room = self.glyphs.say("…"), width - 1 - line_width(label)
+            text = self.glyphs.fitting(self.forms or [""], room)
+            shown = text if cells(text) <= room else set_cell_size(text, max(room - 1, 0)) + sign
+            return [fitted(((" ", "text"), *label, (shown, self.role)), width)]
         before, after = self.draft.text[: self.draft.at], self.draft.text[self.draft.at :]
         asked, hint = map(self.glyphs.say, _ASKED[self.question])
         typed: list[Span] = [

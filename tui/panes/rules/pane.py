@@ -137,6 +137,7 @@ class RulesPane(TypingPane):
             self._names = sorted(names, key=[*self._names, *names].index)
             self._sort()
             self.rows = {name: row for name, row in self.rows.items() if name in (*names, *RULES)}
+            self._answered.clear()  # a list of rules tries several, and comes back to one whose row was dropped
             self.cursor = self.cursor if self.cursor in names else self.parameters.scale
         for request in self._wanted():
             if self._is_answered(request):
@@ -182,7 +183,7 @@ class RulesPane(TypingPane):
                 self.show_progress(fraction)
                 self._stale = True
                 self._finish(request, wanted, fraction)
-            case Progress(fraction) if wanted:
+            case Progress(fraction) if wanted and not isinstance(request, MeasureRuleCurves):
                 self.show_progress(fraction)
                 self._stale = True
             case Failed(reason) if wanted:

@@ -76,6 +76,16 @@ def dot_line(
     return merged(shown)
 
 
+def dots_line(axis: LogAxis, dots: Iterable[float], mark: float, role: Role, glyphs: Glyphs) -> Line:
+    """Return several dots on an axis, and an upright at `mark`."""
+    shown: list[Span] = [(glyphs.say("·"), "dim")] * axis.cells
+    if axis.cells:
+        shown[axis.cell(mark)] = (glyphs.uprights[1], "dim")
+        for dot in dots:
+            shown[axis.cell(dot) if dot > 0 else 0] = (glyphs.marks[0], role)
+    return merged(shown)
+
+
 @lru_cache(maxsize=4)
 def zone_line(cells: int, glyphs: Glyphs) -> str:
     """Return the names of the zones of the axis of saturation: `uniform    healthy │ saturated    one-hot`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ....core.diagnosis.groups import FaultGroup, HeadVerdict, faults_of, groups
@@ -49,6 +49,13 @@ def _block(statement: Statement, glyphs: Glyphs, width: int) -> list[Line]:
 
 _GAP = "  "
 _AXIS = (16, 60)  # cells of the axis, the least and the most
+# Causes of a multiplier in a word or two, in the app; printed, a cause has the name that options and docs know.
+_SHORT: Mapping[str, str] = {
+    "healthy": message("right"), "scale-missing": message("not scaled"), "scale-twice": message("twice"),
+    "scale-1-over-d": "1/d_k", "scale-inverted": message("inverted"), "scale-d-model": "√d_model",
+    "scale-n-heads": message("√heads"), "scale-n-keys": message("√keys"), "scale-quarter": "d_k^−¼",
+    "no-evidence": message("no evidence"),
+}  # fmt: skip
 _MOST_LINES = 64  # of layers; a file with more kinds of lines tells its faults alone
 
 
@@ -69,6 +76,13 @@ def verdict_rows(found: Sequence[FaultGroup]) -> list[FaultGroup]:
     return sorted(runs, key=lambda run: (run.heads[0][0].position, run.heads[0][1]))
 
 
+def _word(row: FaultGroup, short: bool) -> str:
+    """Return what is said beside the multiplier of a row."""
+    if not short:
+        return message("right") if row.rule == "healthy" else row.rule
+    return _SHORT.get(row.rule, message("wrong") if row.fault.severe else message("unusual"))
+
+
 def multiplier_lines(
     rows: Sequence[FaultGroup], heads: Iterable[HeadVerdict], glyphs: Glyphs, width: int, chosen: int | None = None
 ) -> list[Line]:
@@ -79,7 +93,7 @@ def multiplier_lines(
     expected = {(head.layer, head.head): head.verdict.expected for head in heads}
     wanted = [expected[row.heads[0]] for row in rows]
     amounts = [row.amounts or "—" for row in rows]
-    words = [glyphs.say("right") if row.rule == "healthy" else glyphs.say(row.rule) for row in rows]
+    words = [glyphs.say(_word(row, chosen is not None)) for row in rows]
     titles = [glyphs.say(text) for text in (message("layer"), message("heads"), message("q·k was multiplied by"))]
     numbers = [glyphs.say(row.layer_numbers) for row in rows]
     places = [glyphs.say(row.head_numbers) for row in rows]

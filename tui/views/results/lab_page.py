@@ -178,7 +178,9 @@ def _headline(page: LabPage, width: int, tall: bool, beside: Sequence[Line], gly
     refused = page.objection and page.typed is not None
     words: list[Line] = []
     if refused and not tall:
-        words = wrapped(glyphs.say(page.objection), max(width - words_at(width, tall) - 1, 10), "alert")[:LOW]
+        why = wrapped(glyphs.say(page.objection), max(width - words_at(width, tall) - 1, 10), "alert")
+        label: Line = ((f" {glyphs.say(message('NOT POSSIBLE'))} ", "wrong"),)
+        words = [label, *why] if len(why) < LOW else why[:LOW]
     else:
         names = [glyphs.say(name) for name in column_names(page.contents.columns)]
         formulas = [glyphs.say(each) for each in _formulas(page.parameters, width < 50)]

@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from ....core.captures.capture import Layer
 from ....core.diagnosis.comparing.results import Comparison
 from ....core.diagnosis.groups import FaultGroup, HeadVerdict
 from ....core.diagnosis.results import Consequence
-from ....core.message import counted, joined, message
+from ....core.message import counted, joined, message, sentence_case
 from ....core.tables.formats import digits
 from ...language.cells import cells, to_left
 from ..glyphs import Glyphs
 from ..lines import Line, Role, Span, ends, fitted, line_width, window, wrapped
 from ..page import large, section_line
+from ..plots.dots import dots_line, saturation_axis, zone_line
 from ..plots.head_map import Place, map_window
+from ..plots.lab_pictures import share_bar
 from .comparison import LEGEND, difference_lines, stage_lines
 from .diagnosis import multiplier_lines, verdict_rows
 
@@ -27,6 +30,7 @@ _NUMBERS = 12  # cells before the words of what it does to a row
 _LEAST = 14  # lines from which there are large digits
 _TALL = 160  # columns from which digits are larger
 _BETWEEN, _AFTER = 6, 4  # cells beside a number in large digits and its word, and those after the number
+_RANGE = 16  # cells of the least and the largest saturation of a layer
 # What a head is on the map: wrong, right, undecided, downstream of an earlier layer.
 _MARKS: Mapping[str, tuple[str, Role]] = {
     "wrong": ("×", "wrong"), "right": ("·", "dim"), "undecided": ("?", "unscaled"), "downstream": ("↓", "dim"),
@@ -42,6 +46,7 @@ class ModelPage(NamedTuple):
     cursor: Place
     comparison: Comparison | None = None  # with the baseline
     baseline: str = ""  # its name
+    saturations: Mapping[Place, float] = MappingProxyType({})  # of the heads measured so far
 
 
 def model_lines(page: ModelPage, width: int, height: int, glyphs: Glyphs) -> list[Line]:
@@ -119,6 +124,24 @@ def _add_judged(
     if left > 4:
         lines.append(())
         _add_map(page, width, left - 1, glyphs, lines, targets)
+    # A head that is wrong saturates otherwise than at the multiplier of its file.
+    as_stated = not any(each.verdict.is_doubtful for each in page.heads)
+    if as_stated and page.saturations and height - len(lines) > 4:
+        lines += [(), *_saturations(page, width, height - len(lines) - 1, glyphs)]
+
+
+def _saturations(page: ModelPage, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """Return how near heads are to saturation: the layers around the cursor, with a dot for each head."""
+    lines = [section_line(message("saturation"), message("a dot a head"), width, glyphs)]
+    axis = saturation_axis(max(width - _NAME - _RANGE, 0))
+    first = window(page.cursor[0], len(page.layers), height - 2)
+    for layer in page.layers[first : first + height - 2]:
+        heads = ((layer.position, head) for head in range(layer.heads))
+        known = [page.saturations[head] for head in heads if head in page.saturations]
+        name: Span = (to_left(" " + glyphs.say("layer {index}", index=layer.index), _NAME), "label")
+        span = glyphs.say(message("{low:.2g} to {high:.2g}", low=min(known), high=max(known))) if known else ""
+        lines.append((name, *dots_line(axis, known, 1.0, "scaled", glyphs), ("  " + span, "text")))
+    return [*lines, ((" " * _NAME + zone_line(axis.cells, glyphs), "dim"),)]
 
 
 def _has(group: FaultGroup, cursor: Place) -> bool:
@@ -136,14 +159,13 @@ def _headline(page: ModelPage, group: FaultGroup, width: int, height: int, glyph
     fault, healthy = group.fault, group.rule == "healthy"
     role: Role = "right" if healthy else "wrong" if fault.severe else "cursor"
     label = f" {glyphs.say(fault.label)} "
-    where = glyphs.say(group.place)
+    side = glyphs.say(_others(page, group))
     room = width - cells(label) - 5
-    if cells(where) > room and "(" in where:
-        where = glyphs.say(group.short_place)
-    rest = _others(page, group)
+    beside = room - cells(side) - 3
+    where = glyphs.fitting([group.place, group.short_place], beside)
+    fits = cells(where) <= beside
+    where = where if fits else glyphs.fitting([group.place, group.short_place], room)
     first: Line = (_MARGIN, (label, role), ("   ", "text"), (where, "heading"))
-    side = glyphs.say(rest)
-    fits = cells(label) + cells(where) + cells(side) + 8 <= width
     lines: list[Line] = [ends(first, ((side, "dim"), (" ", "text")), width) if fits else fitted(first, width)]
     [expected] = [head.verdict.expected for head in page.heads if (head.layer, head.head) == group.heads[0]]
     numbers: list[Line] = []
@@ -161,7 +183,11 @@ def _headline(page: ModelPage, group: FaultGroup, width: int, height: int, glyph
     elif group.amounts:
         text = joined([text for text in (message("is {used}", used=group.amounts), fault.expected) if text], "  ")
         lines += [(_MARGIN, *line) for line in wrapped(glyphs.say(text), width - 2, "heading")]
-    why = [] if healthy else [group.why]
+    elif height >= _LEAST:
+        lines.append(())
+    is_number = message("It is {why}.", why=group.why)
+    said = is_number if group.why[:1].isdigit() else message("{why}.", why=sentence_case(group.why))
+    why = [] if healthy else [said]
     if not healthy and group.modules:
         why.append(message("Look at {modules}.", modules=group.modules))
     if healthy and group.fault.expected:
@@ -220,26 +246,26 @@ def _effect(page: ModelPage, width: int, glyphs: Glyphs) -> list[Line]:
     effect = of.get(page.cursor)
     if effect is None:
         return []
-    rows: tuple[tuple[str, float, float, Role], ...] = (
-        (message("is"), effect.entropy, effect.max_weight, "alert"),
-        (message("should be"), effect.expected_entropy, effect.expected_max_weight, "good"),
+    rows: tuple[tuple[str, float, Sequence[float], Role], ...] = (
+        (message("is"), effect.entropy, effect.row, "alert"),
+        (message("should be"), effect.expected_entropy, effect.expected_row, "good"),
     )
-    room = width - _NUMBERS - 2
-    lines: list[Line] = []
-    for name, entropy, most, role in rows:
-        keys = message("{keys:.3g} keys matter", keys=math.exp(entropy))
-        largest = message("{keys}, largest weight {most:.0f} %", keys=keys, most=100 * most)
-        whole = message("{largest}, entropy {entropy} nats", largest=largest, entropy=digits(entropy))
-        said = glyphs.fitting([whole, largest, keys], room)
-        lines.append(((" " + to_left(glyphs.say(name), _NUMBERS), role), (said, "text")))
-    divergence = message("KL {divergence} nats", divergence=digits(effect.divergence))
-    moved = message(
-        "{divergence}; another largest key in {changed:.0f} % of rows",
-        divergence=divergence,
-        changed=100 * effect.changed_rows,
-    )
-    forms = [moved, divergence]
-    return [*lines, ((" " * (_NUMBERS + 1) + glyphs.fitting(forms, room), "dim"),)]
+    words = [glyphs.say(message("{keys:.3g} keys matter", keys=math.exp(entropy))) for _, entropy, _, _ in rows]
+    room = max(width - _NUMBERS - 4 - max(map(cells, words)), 0)
+    lines: list[Line] = [
+        (
+            (" " + to_left(glyphs.say(name), _NUMBERS), role),
+            *share_bar(row, room, role, glyphs),
+            ("  " + said, "text"),
+        )
+        for (name, _, row, role), said in zip(rows, words, strict=True)
+    ]
+    of_keys = message("KL {divergence} nats", divergence=digits(effect.divergence))
+    if (changed := round(100 * effect.changed_rows)) > 0:
+        of_keys = message(
+            "{divergence}; another largest key in {changed} % of rows", divergence=of_keys, changed=changed
+        )
+    return [*lines, ((" " * (_NUMBERS + 1) + glyphs.say(of_keys), "dim"),)]
 
 
 def _add_map(page: ModelPage, width: int, height: int, glyphs: Glyphs, lines: list[Line], targets: _Targets) -> None:

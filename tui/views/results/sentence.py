@@ -150,7 +150,8 @@ _USUAL: Mapping[Normalise, ScaleName] = {
 _AIM = 1 / 3  # the ratio to aim at; that of 1/√d_k for standard normal components and 128 keys is 0.32
 _GOOD = (0.2, 0.6)  # ratios that are far from uniform and from saturation
 _FEWEST_DEAD = 0.005  # the least share of rows without gradient that is said
-_ONE_IN = (200, 100, 50, 20, 10, 5, 3, 2)  # how it is said: an exact number would change at every step of a held key
+# How it is said, to a quarter at worst: an exact number would change at every step of a held key.
+_ONE_IN = (200, 150, 100, 70, 50, 40, 30, 25, 20, 15, 12, 10, 9, 8, 7, 6, 5, 4, 3, 2)
 _MEANINGS: Mapping[Status, Message] = {
     "uniform": message("{who}, attention is nearly uniform"),
     "healthy": message("{who}, many keys share a row"),

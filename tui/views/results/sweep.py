@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from rich.cells import set_cell_size
 
 from ....core.against import settings
-from ....core.message import Message, joined, message
+from ....core.message import joined, message, sentence_case
 from ....core.parameters import ROUNDED
 from ....core.statistics.catalogue import FAR, MUCH_LOST, STATISTIC, Statistic
 from ....core.tables.lab import SweepResult, place_titles, place_words
@@ -190,7 +190,7 @@ def sweep_sentences(sweep: SweepResult, deviations: Sequence[Deviations]) -> lis
     known: list[str] = []
     for number, (who, place) in enumerate(zip(sweep.names, places, strict=False)):
         if place is not None:
-            values = {"who": who if known else _capital(who), "place": place}
+            values = {"who": who if known else sentence_case(who), "place": place}
             it = message("{who}, it {place}", **values) if number else message("{who}, softmax {place}", **values)
             known.append(it)
     if known:
@@ -269,11 +269,3 @@ def _runs(sweep: SweepResult, index: int, over: Literal["d_k", "keys"]) -> str |
     if over == "keys":
         return message("is saturated at {places} keys", places=words)
     return message("is saturated at {places} of these d_k", places=words)
-
-
-def _capital(text: str) -> str:
-    """Return a text with a capital letter; another language says it as it says the text."""
-    made = Message(text[:1].upper() + text[1:])
-    if isinstance(text, Message):
-        made.template, made.values, made.plural = text.template, text.values, text.plural
-    return made
