@@ -58,6 +58,20 @@ def test_a_loss_far_above_that_of_a_guess_is_drawn_at_the_top() -> None:
     assert any(text.strip().startswith("2") for text, _ in lines[2])
 
 
+def test_wide_curves_end_with_the_names_of_rules_each_on_its_line() -> None:
+    *_, curves = run(SHORT)
+    shown = snapshot(curves)
+    named = {"A unscaled", "B 1/√d_k"}
+    for width, expected in ((70, named), (69, set[str]())):
+        lines = curve_lines(shown, QUANTITIES[0], False, width, 12, UNICODE)
+        ends = ["".join(text for text, _ in line).rstrip().rsplit("  ", 1)[-1] for line in lines]
+        assert {end for end in ends if end in named} == expected
+    same = {"loss": [[point._replace(middle=1.0) for point in curve] for curve in shown.curves["loss"]]}
+    lines = curve_lines(replace(shown, curves=same), QUANTITIES[0], False, 70, 12, UNICODE)
+    rows = [y for y, line in enumerate(lines) if line[-1][0].startswith((" A", " B"))]
+    assert rows[1] - rows[0] == 1
+
+
 def test_a_bar_says_when_a_rule_has_learned_and_whether_that_stayed() -> None:
     *_, begun, curves = run(replace(SHORT, rules=("none",)))
     for of, steps, recalled, words in (

@@ -252,17 +252,18 @@ def test_charts_that_do_not_fit_are_left_out_and_equal_multipliers_share_a_mark(
     assert curve_lines(charted(), LEFT + 42, 30, UNICODE) == []
     assert curve_lines(charted(), LEFT + 43, 30, UNICODE) != [], "40 cells"
     axis = texts_of(curve_lines(charted(0.5, 0.5), 118, 30, UNICODE))[-2]
-    assert axis.count("A") + axis.count("B") == 1
+    assert axis.count("●") + axis.count("◆") == 1
 
 
 def test_both_settings_are_marked_at_their_multipliers() -> None:
     lines = curve_lines(charted(), 118, 30, UNICODE)
     axis, labels = texts_of(lines[-2:])
-    assert labels[axis.index("A")] == "1"
-    assert labels[axis.index("B") - 2 : axis.index("B") + 3] == "0.125"
+    a, b = axis.index("●"), axis.index("◆")
+    assert labels[a] == "1"
+    assert labels[b - 1 : b + 2] == "1/8"
     for line in lines[2:-2]:
         roles = {at: role for at, role in _roles(line).items() if role in ("unscaled", "scaled")}
-        assert roles == {axis.index("A"): "unscaled", axis.index("B"): "scaled"}
+        assert roles == {a: "unscaled", b: "scaled"}
 
 
 def test_the_weight_of_the_largest_score_grows_and_the_entropy_falls() -> None:

@@ -7,11 +7,13 @@ from dataclasses import replace
 
 from textual import events
 
+from ....core.message import message
 from ....core.questions.softmax import SoftmaxSteps
 from ...language.cells import to_right
 from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, Span, ends, fitted
-from ...views.plots.axes import Axis, tick_labels
+from ...views.lines import Line, Role, Span, fitted
+from ...views.page import section_line
+from ...views.plots.axes import Axis
 from ...views.results.softmax import LEFT, ScoreEntry, row_of, score_names, step_lines, word_lines
 from ...views.results.softmax_page import FIRST, NARROWEST, page_height, page_lines
 from ...views.results.table import COLUMN_ROLES
@@ -35,9 +37,8 @@ def curve_lines(worked: SoftmaxSteps, width: int, height: int, glyphs: Glyphs) -
     # No norm of the Jacobian is larger than 1/2, that of two equal weights, but for rounding.
     norms = tuple(min(2 * norm, 1.0) for norm in curves.jacobian_norm)
     values = [*curves.weights, curves.entropy_fraction, norms]
-    legend = glyphs.say("full: weight 1, entropy ln n, ‖J‖_F 1/2")
-    title = ends(((glyphs.say("weights as the multiplier grows"), "heading"),), ((legend, "dim"),), width - 2)
-    lines: list[Line] = [(), ((" ", "text"), *title)]
+    title, legend = message("weights as the multiplier grows"), message("full: weight 1, entropy ln n, ‖J‖_F 1/2")
+    lines: list[Line] = [(), section_line(title, legend, width, glyphs)]
     for name, series in zip(names, values, strict=True):
         shown = [series[_index(cell, cells, len(series))] for cell in range(cells)]
         for number, row in enumerate(_bars(shown, each, glyphs)):
@@ -80,19 +81,19 @@ def _coloured(row: str, at: Sequence[int], glyphs: Glyphs) -> Line:
 
 
 def _axis_lines(axis: Axis, at: Sequence[int], cells: int, glyphs: Glyphs) -> list[Line]:
-    """Return the axis with the letters of A and B at their multipliers, and its labels."""
+    """Return the axis with the marks of A and B at their multipliers, and its labels: powers of two."""
     ticks = axis.ticks(cells // 9)
     rule, labels = [glyphs.rule] * cells, [" "] * cells
-    for value, text in zip(ticks, tick_labels(ticks, axis, glyphs), strict=True):
-        cell = _cell(value, axis, cells)
+    for value in ticks:
+        cell, text = _cell(value, axis, cells), f"1/{1 / value:g}" if value < 1 else f"{value:g}"
         rule[cell] = glyphs.tick
         start = min(max(cell - len(text) // 2, 0), cells - len(text))
         labels[start : start + len(text)] = text
     spans: list[Span] = []
     start = 0
     names: dict[int, tuple[str, Role]] = {}
-    for cell, letter, role in zip(at, "AB", COLUMN_ROLES, strict=True):
-        names[cell] = (letter, role)
+    for cell, mark, role in zip(at, glyphs.marks, COLUMN_ROLES, strict=False):
+        names[cell] = (mark, role)
     for cell, span in sorted(names.items()):
         spans.append(("".join(rule[start:cell]), "dim"))
         spans.append(span)

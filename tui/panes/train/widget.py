@@ -20,7 +20,7 @@ from ...views.fields.panel import field_list_lines
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted, wrapped
 from ...views.plots.axes import Axis
-from ...views.plots.plot import Plot, Point, Series, draw
+from ...views.plots.plot import Plot, Point, Series, cell_at, draw
 from ...widgets.bars import Headline
 from ...widgets.field_list import FieldList
 from ...widgets.lines import Content, LinesWidget
@@ -31,6 +31,7 @@ _ROLES: tuple[tuple[Role, Role], ...] = (
     ("fifth", "thin_fifth"), ("text", "dim"),
 )  # fmt: skip
 _HIGHEST = 3.0  # nats: a loss above is drawn at the top
+_NAMED = 70  # cells of a plot from which rules are named where their curves end
 _NAME, _SHARE = 15, 10  # cells of a rule's name, and of its letter and share
 
 
@@ -114,12 +115,25 @@ def _named(number: int, rule: str, glyphs: Glyphs, width: int = _NAME) -> tuple[
 def curve_lines(
     shown: RaceSnapshot, quantity: Quantity, logarithmic: bool, width: int, height: int, glyphs: Glyphs
 ) -> list[Line]:
-    """Return the curves of all rules as exactly `height` lines."""
+    """Return the curves of all rules as exactly `height` lines, with the names of rules where curves end."""
     curves = shown.curves[quantity.name]
     x = Axis(1, max(shown.race.steps, 2))
     y = _axis(quantity, curves, logarithmic)
     series = [_series(number, points, y) for number, points in enumerate(curves)]
-    return [*draw(Plot(x, y, series), width, height, glyphs).lines][:height]
+    names = [f" {letter(number)} {glyphs.say(rule_name(rule))}" for number, rule in enumerate(shown.race.rules)]
+    room = min(max(map(cells, names)), _NAME + 2)
+    if width < _NAMED or not all(each.exact for each in series):
+        return [*draw(Plot(x, y, series), width, height, glyphs).lines][:height]
+    drawing = draw(Plot(x, y, series), width - room, height, glyphs)
+    lines = [*drawing.lines]
+    free = list(range(drawing.at.rows))
+    for each, name in zip(series, names, strict=True):
+        end = cell_at(drawing.at.down(each.exact[-1][1]), drawing.at.rows) or 0
+        row = min(free, key=lambda row: abs(row - end), default=None)
+        if row is not None:
+            free.remove(row)
+            lines[row] = (*lines[row], (set_cell_size(name, room), each.role))
+    return [fitted(line, width) for line in lines]
 
 
 def _axis(quantity: Quantity, curves: Sequence[Sequence[CurvePoint]], logarithmic: bool) -> Axis:
