@@ -15,6 +15,7 @@ FAR = 4.0  # a measured value further than this many standard errors from the ex
 SINK = 0.3  # a head is a sink when the average weight on the first key, or on a sink logit, is above this
 UNIFORM = 0.98  # attention is uniform when its entropy is above this share of ln n
 MUCH_LOST = 0.01  # the share of weight whose loss to rounding is named
+_REST, EXPORTED = 100, 101  # ranks of statistics
 
 
 class Statistic(NamedTuple):
@@ -30,6 +31,12 @@ class Statistic(NamedTuple):
     short: str = ""  # a label of at most 15 characters, if `label` is longer
     conditional: bool = False  # whether it exists only with some parameters
     code: str = ""  # the expression that programs print (core/program/statistics.py); empty: they leave it out
+    rank: int = _REST  # tables with little room show the rows of the lowest ranks, but always those of rank 0
+
+    @property
+    def exported_only(self) -> bool:
+        """Whether no table on screen has a row of it, because another row says the same of a head."""
+        return self.rank == EXPORTED
 
     @property
     def short_label(self) -> str:
@@ -60,19 +67,19 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         "logit_mean", "logit mean", "logits", "number", "E z",
         "Mean of the logits z = c·q·k over all visible pairs. Softmax ignores it.", _LOGITS,
-        code="{z}.mean()",
+        rank=11, code="{z}.mean()",
     ),
     Statistic(
         "logit_variance", "logit variance", "logits", "number", "Var z = c² Var(q·k)",
         "Variance of the logits over all visible pairs: d_k for independent unit-variance components without a "
         "scale, 1 with 1/√d_k.", _LOGITS,
-        code="{z}.var()",
+        rank=6, code="{z}.var()",
     ),
     Statistic(
         "logit_std", "logit std", "logits", "number", "√Var z",
         "Standard deviation of the logits. Softmax over n keys saturates near √(2 ln n).",
         _RANDOM_ENERGY,
-        code="{z}.std()",
+        rank=0, code="{z}.std()",
     ),
     Statistic(
         "logit_excess_kurtosis", "excess kurtosis", "logits", "number", "E(z − E z)⁴ / (Var z)² − 3",
@@ -84,32 +91,32 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         "logit_min", "smallest logit", "logits", "number", "min z",
         "The smallest visible logit of all draws.", _LOGITS,
-        code="{z}.min()",
+        rank=EXPORTED, code="{z}.min()",
     ),
     Statistic(
         "logit_max", "largest logit", "logits", "number", "max z",
         "The largest visible logit of all draws; QK-Clip rescales heads in which it exceeds 100.",
         "Kimi K2 2025, arXiv 2507.20534 (QK-Clip)",
-        code="{z}.max()",
+        rank=EXPORTED, code="{z}.max()",
     ),
     Statistic(
         "logit_within_3sd", "inside ±3σ", "logits", "share", "P(|z − E z| ≤ 3 √Var z)",
         "Share of logits within three standard deviations of their mean: 99.73 % for a normal distribution.", _LOGITS,
-        code="(1.0 * (abs({z}) <= 3 * scale * d_k**0.5)).mean()",
+        rank=EXPORTED, code="(1.0 * (abs({z}) <= 3 * scale * d_k**0.5)).mean()",
     ),
     Statistic(
         "logit_variance_within_row", "variance in row", "logits", "number", message("E Var(z | query)"),
         "Variance of the logits within one query's row, averaged over rows: the only part that affects softmax. It "
         "is the sample's: divided by the n keys of the row, it has (n − 1)/n of the variance of independent logits.",
         "softmax(z + a) = softmax(z)",
-        code="variance.mean()",
+        rank=3, code="variance.mean()",
     ),
     Statistic(
         "row_mean_share", "variance softmax ignores", "logits", "share", message("Var(E(z | query)) / Var z"),
         "Share of the logit variance that softmax ignores: it lies between rows and changes no weight. It is the "
         "sample's: the means of rows of n independent logits vary too, with a share of 1/n. Undefined if all logits "
         "are equal.",
-        "softmax(z + a) = softmax(z)", short="ignored share",
+        "softmax(z + a) = softmax(z)", short="ignored share", rank=EXPORTED,
     ),
     Statistic(
         "saturation", "σ in row / √(2 ln n)", "logits", "number", "E σ_row/√(2 ln visible keys)",
@@ -117,35 +124,35 @@ STATISTICS: tuple[Statistic, ...] = (
         "visible keys saturates, averaged over the rows that see at least two keys. Short rows spread less than "
         "their law.",
         _RANDOM_ENERGY, short="row saturation",
-        code="((variance{several} / (2 * {log})) ** 0.5).mean()",
+        rank=1, code="((variance{several} / (2 * {log})) ** 0.5).mean()",
     ),
     Statistic(
         "entropy", "entropy", "attention", "nats", "H = −Σ p ln p",
         "Entropy of a row of attention weights: 0 for one-hot, ln n for uniform.", _SHANNON,
-        code="entropy.mean()",
+        rank=0, code="entropy.mean()",
     ),
     Statistic(
         "entropy_fraction", "entropy / ln n", "attention", "share", "H / ln(visible keys)",
         "Entropy as a share of its largest possible value. Undefined for a row with one visible key.", _SHANNON,
-        code="(entropy{several} / {log}).mean()",
+        rank=5, code="(entropy{several} / {log}).mean()",
     ),
     Statistic(
         "effective_keys", "effective keys", "attention", "keys", "e^H",
         "How many equally weighted keys would have this entropy, averaged over rows.",
         "Hill 1973, diversity of order 1",
-        code="np.exp(entropy).mean()",
+        rank=0, code="np.exp(entropy).mean()",
     ),
     Statistic(
         "max_weight", "max weight", "attention", "share", "max p",
         "The largest attention weight of a row.", _SATURATION,
-        code="p.max(-1).mean()",
+        rank=0, code="p.max(-1).mean()",
     ),
     Statistic(
         "one_hot_rows", "one-hot rows", "attention", "share", f"P(max p > {ONE_HOT})",
         f"Share of rows whose largest weight is above {ONE_HOT}, among those that see at least two keys: attention "
         "reduced to a look-up.",
         _SATURATION,
-        code=f"(1.0 * (p{{several}}.max(-1) > {ONE_HOT})).mean()",
+        rank=0, code=f"(1.0 * (p{{several}}.max(-1) > {ONE_HOT})).mean()",
     ),
     Statistic(
         "sum_squared_weights", "Σ p²", "attention", "number", "Σ p²",
@@ -157,12 +164,12 @@ STATISTICS: tuple[Statistic, ...] = (
         "first_key_weight", "weight on first key", "attention", "share", "p of the first visible key",
         f"Weight on the first key a query sees. A head whose average is above {SINK} is called an attention sink.",
         _SINKS, short="1st-key weight",
-        code="{first}.mean()",
+        rank=2, code="{first}.mean()",
     ),
     Statistic(
         "first_key_over_uniform", "first key / uniform", "attention", "number", message("E p₁ / E(1/visible keys)"),
         "Weight on the first key over its weight if every row were uniform: 1 if the first key is like any other.",
-        _SINKS, short="1st key/uniform",
+        _SINKS, short="1st key/uniform", rank=EXPORTED,
     ),
     Statistic(
         "sink_weight", "weight on sink", "attention", "share", "e^sink / Σ e^z",
@@ -174,7 +181,7 @@ STATISTICS: tuple[Statistic, ...] = (
         "jacobian_norm", "‖J‖_F", "Jacobian", "number", "‖J‖_F, J = diag(p) − p pᵀ",
         "Frobenius norm of the softmax Jacobian of a row, averaged over rows: how much a change of the logits can "
         "change the weights. Zero for one-hot rows.", _JACOBIAN,
-        code="jacobian.mean()",
+        rank=0, code="jacobian.mean()",
     ),
     Statistic(
         "jacobian_norm_squared", "‖J‖_F²", "Jacobian", "number", "Σp² − 2Σp³ + (Σp²)²",
@@ -187,17 +194,17 @@ STATISTICS: tuple[Statistic, ...] = (
         "reaches their queries through softmax. Rows of more than 9998 keys are not judged: equal weights on these "
         "have a smaller norm, 1/√n.",
         _JACOBIAN,
-        code=f"(1.0 * (jacobian{{several}} < {DEAD})).mean()",
+        rank=0, code=f"(1.0 * (jacobian{{several}} < {DEAD})).mean()",
     ),
     Statistic(
         "weight_times_complement", "p(1 − p)", "Jacobian", "number", "(1 − Σp²) / visible keys",
-        "Diagonal of the Jacobian, averaged over the keys of a row and then over rows.", _JACOBIAN,
+        "Diagonal of the Jacobian, averaged over the keys of a row and then over rows.", _JACOBIAN, rank=EXPORTED,
     ),
     Statistic(
         "grad_q_median", "median ∂L/∂q", "gradient", "number", "median over rows of ‖∂L/∂q‖",
         "The gradient of a typical query for L = Σ G·O, with G and the values standard normal and d_v wide; measured "
         "on at most 256 rows of a draw. Unscaled it vanishes as d_k grows.", _GRADIENT,
-        code="np.quantile(dq, 0.5)",
+        rank=4, code="np.quantile(dq, 0.5)",
     ),
     Statistic(
         "grad_q_mean", "mean ∂L/∂q", "gradient", "number", "mean over rows of ‖∂L/∂q‖",
@@ -208,13 +215,13 @@ STATISTICS: tuple[Statistic, ...] = (
         "grad_q_rms", "RMS ∂L/∂q", "gradient", "number", "√(mean of ‖∂L/∂q‖²)",
         "The root mean square over rows. Unscaled it grows with d_k while the median vanishes: ∂L/∂q has the scale c "
         "as a factor, which is then √d_k times as large, and ‖∂L/∂z‖ falls more slowly than that.", _GRADIENT,
-        code="(dq**2).mean() ** 0.5",
+        rank=8, code="(dq**2).mean() ** 0.5",
     ),
     Statistic(
         "grad_q_top1_share", "share of the top 1 % of rows", "gradient", "share",
         "Σ‖∂L/∂q‖² of the top 1 % / Σ of all",
         "Share of the total squared gradient that lies in the largest one per cent of rows, their number rounded up.",
-        _GRADIENT, short="top 1 % share",
+        _GRADIENT, short="top 1 % share", rank=10,
     ),
     Statistic(
         "grad_logits_median", "median ∂L/∂z", "gradient", "number", "median over rows of ‖∂L/∂z‖",
@@ -229,7 +236,7 @@ STATISTICS: tuple[Statistic, ...] = (
         "score_overflow", "overflow", "numerics", "share", "P(|s| rounds beyond the largest number)",
         "Share of scores that become infinite in the number format before anything multiplies them; fused arithmetic "
         "keeps scores in float32. The Lab measures a sample of rows.",
-        _FORMATS,
+        _FORMATS, rank=7,
     ),
     Statistic(
         "nan_rows", "NaN rows", "numerics", "share", "P(softmax of a row is NaN)",
@@ -241,11 +248,12 @@ STATISTICS: tuple[Statistic, ...] = (
         "naive_exp_overflow", "e^z overflows unshifted", "numerics", "share", "P(z > ln of the largest number)",
         "Share of logits whose exponential overflows unless the row's largest is subtracted first: above 11.09 in "
         "float16, 88.72 in float32. The Lab measures a sample of rows.", _FORMATS, short="e^z overflows",
+        rank=EXPORTED,
     ),
     Statistic(
         "weight_error", "weight error", "numerics", "number", "½ Σ |p − p64|",
         "Total variation distance between the weights in this number format and those in float64: how much weight "
-        "was misplaced or lost. The Lab measures a sample of rows.", _FORMATS,
+        "was misplaced or lost. The Lab measures a sample of rows.", _FORMATS, rank=9,
     ),
     Statistic(
         "weight_lost", "weight lost", "numerics", "share", "1 − Σp as rounded",

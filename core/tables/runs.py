@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ..message import in_sense, message
+from ..message import counted, in_sense, message
 from .formats import NONE, digits
 from .table import Cell, Table, TextGrid, columns_of, entry, grid, row, table_of, text_cell
 
@@ -96,34 +96,8 @@ def _share(share: float) -> str:
 
 
 def watch_table(path: str, shown: RunSnapshot) -> Table[HeadTrend]:
-    """Return all heads of a step, the worst or most changed first; a logit that is not finite is over the limit.
-
-    Columns of the past are in tables for people only if a head was over the limit.
-    """
-
-    def change(trend: HeadTrend) -> float | None:
-        return shown.change(trend.layer, trend.head)
-
-    def words(number: int) -> Callable[[HeadTrend], str]:
-        return lambda each: offender_words(each, shown.per)[number]
-
-    labels = {"first_over": message("first over"), "peak": message("peak"), "peak_step": message("at step")}
-    past = labels if shown.passed else dict.fromkeys(labels, "")
-    cells: list[Cell[HeadTrend]] = [
-        Cell("layer", str, lambda each: shown.layers[each.layer], "layer"),
-        Cell("head", int, label="head"),
-        Cell("max_logit", float, "value", "largest |logit|", words(0)),
-        Cell("over", bool),
-        Cell("first_over", int, label=past["first_over"], words=first_words),
-        Cell("peak", float, label=past["peak"], words=lambda each: logit_words(each.peak)),
-        Cell("peak_step", int, label=past["peak_step"], words=lambda each: f"{each.peak_step}"),
-        Cell("growth_per_1000_steps", float, lambda each: each.growth(), f"per {shown.per:,} steps", words(1)),
-        Cell("passes_limit_in", float, "passes_in", f"steps to {shown.limit:g}", words(2)),
-        Cell(
-            "change", float, change, "" if shown.changes is None else f"since {shown.baseline}",
-            lambda each: change_words(change(each)),
-        ),
-    ]  # fmt: skip
+    """Return all heads of a step, the worst or most changed first; a logit that is not finite is over the limit."""
+    cells = trend_cells(shown)
     head = {
         "run": path,
         **{name: getattr(shown, name) for name in ("step", "time", "scale", "scaled")},
@@ -135,16 +109,50 @@ def watch_table(path: str, shown: RunSnapshot) -> Table[HeadTrend]:
     )
 
 
-def offender_words(trend: HeadTrend, per: int) -> tuple[str, str, str]:
-    """Return the largest |logit|, its growth over `per` steps, and when it passes the limit, in words."""
-    value = logit_words(trend.value)
+def trend_cells(shown: RunSnapshot) -> list[Cell[HeadTrend]]:
+    """Return the values of a head; those of its past are in tables for people if a head was over the limit."""
+
+    def change(trend: HeadTrend) -> float | None:
+        return shown.change(trend.layer, trend.head)
+
+    labels = {"first_over": message("first over"), "peak": message("peak"), "peak_step": message("at step")}
+    past = labels if shown.passed else dict.fromkeys(labels, "")
+    since = "" if shown.changes is None else message("since {baseline}", baseline=shown.baseline)
+    per = counted("per step", "per {number:,} steps", shown.per)
+    limit = message("steps to {limit:g}", limit=shown.limit)
+    return [
+        Cell("layer", str, lambda each: shown.layers[each.layer], "layer"),
+        Cell("head", int, label="head"),
+        Cell("max_logit", float, "value", "largest |logit|", lambda each: logit_words(each.value), short="|logit|"),
+        Cell("over", bool),
+        Cell("first_over", int, label=past["first_over"]),
+        Cell("peak", float, label=past["peak"], words=lambda each: logit_words(each.peak)),
+        Cell("peak_step", int, label=past["peak_step"]),
+        Cell(
+            "growth_per_1000_steps", float, lambda each: each.growth(), per,
+            lambda each: growth_words(each, shown.per), short=message("per {steps:,}", steps=shown.per),
+        ),
+        Cell(
+            "passes_limit_in", float, "passes_in", limit, passes_words,
+            short=message("to {limit:g}", limit=shown.limit),
+        ),
+        Cell("change", float, change, since, lambda each: change_words(change(each)), short=message("change")),
+    ]  # fmt: skip
+
+
+def growth_words(trend: HeadTrend, per: int) -> str:
+    """Return the factor by which the largest |logit| grows over `per` steps."""
     found = trend.growth(per)
-    growth = NONE if found is None else f"× {_fixed(found, 3 if found < _MANIFOLD else 1)}"
+    return NONE if found is None else f"× {_fixed(found, 3 if found < _MANIFOLD else 1)}"
+
+
+def passes_words(trend: HeadTrend) -> str:
+    """Return in how many steps a head passes the limit."""
     if trend.over:
-        return value, growth, message("passed")
+        return message("passed")
     if trend.passes_in is None or trend.passes_in > 1e9:
-        return value, growth, NONE
-    return value, growth, f"{float(f'{trend.passes_in:.2g}'):,.0f}"
+        return NONE
+    return f"{float(f'{trend.passes_in:.2g}'):,.0f}"
 
 
 def logit_words(value: float) -> str:
@@ -152,11 +160,6 @@ def logit_words(value: float) -> str:
     if math.isnan(value):
         return NONE
     return message("not finite") if math.isinf(value) else _fixed(value, 1)
-
-
-def first_words(trend: HeadTrend) -> str:
-    """Return the first step at which a head was over the limit."""
-    return NONE if trend.first_over is None else f"{trend.first_over}"
 
 
 def change_words(change: float | None) -> str:

@@ -42,6 +42,7 @@ class Cell(Generic[T]):
     words: Callable[[T], str] | None = None  # by default the text itself, or four digits of a number
     in_json: bool = True
     room: int = 0  # characters of its longest text, for tables whose values change on screen
+    short: str = ""  # a heading for narrow screens
 
     def value(self, thing: T) -> Any:
         """Return the value of a thing."""

@@ -35,7 +35,7 @@ TEXTS = {
     "TourStep": "title source introduction explanation given",
     "Guess": "question", "UsualGuess": "meaning", "PaneState": "what",
     "InterviewQuestion": "question short long usual verdict given",
-    "Bug": "title story lesson", "Symptom": "label", "PaneRow": "title", "Binding": "description",
+    "Bug": "title story lesson", "Symptom": "label", "PaneRow": "title about", "Binding": "description",
     "CliCommand": "description examples title", "CommandRow": "group summary", "Setting": "help",
     "Value": "formula? help source?", "_ColumnFormat": "titles",
 }  # fmt: skip
@@ -46,7 +46,7 @@ TABLES = {
     "core/learning/bugs.py": "CAUSES", "core/models.py": "MODEL_WIDTHS?",
     "core/statistics/status.py": "MEANINGS Status", "core/training/settings.py": "ACCEPTED",
     "tui/app/keys.py": "EVERYWHERE", "tui/cli/parser.py": "_TITLES",
-    "tui/cli/help.py": "DESCRIPTION EPILOG OUTPUT", "tui/panes/help.py": "ABOUT",
+    "tui/cli/help.py": "DESCRIPTION EPILOG OUTPUT",
     "tui/views/results/rules.py": "WAY_OF STATUS SATURATED_AT _WORDS",
     "tui/views/results/sweep.py": "_UNITS",
     "tui/views/export.py": "KINDS?", "tui/views/fields/choices.py": "FAMILIES", "tui/views/help.py": "WORDS",

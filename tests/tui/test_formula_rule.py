@@ -23,11 +23,11 @@ def test_a_typed_formula_is_the_scale_and_a_faulty_one_refused_at_its_character(
     assert entered(field, "max(1/d, 0.1)") == "max(1/d, 0.1)"
     assert entered(field, "d") == "d_k"
     assert entered(field, "ssm") == "ssmax"
-    parameters, editing = typed(Parameters(), "scale", "log(n)/")
-    assert parameters == Parameters()
-    assert editing.objection == "scale: character 8 of 'log(n)/': the formula ends too early"
-    _, editing = typed(Parameters(), "scale", "d" * 100)
-    assert "at most 80 characters" in (editing.objection or "")
+    entry = typed(None, Parameters(), field, "log(n)/", Parameters.with_value)
+    assert entry.value == Parameters()
+    assert entry.objection == "scale: character 8 of 'log(n)/': the formula ends too early"
+    entry = typed(None, Parameters(), field, "d" * 100, Parameters.with_value)
+    assert "at most 80 characters" in (entry.objection or "")
 
 
 def test_settings_keep_a_formula_and_report_a_faulty_one(tmp_path: Path) -> None:

@@ -7,12 +7,11 @@ from attn_tui.core.parameters import FIELD
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.tui.app.keys import APP_BINDINGS, all_commands
 from attn_tui.tui.panes.catalogue import PANES
-from attn_tui.tui.panes.help import ABOUT
 from attn_tui.tui.settings.declared import Settings
 from attn_tui.tui.widgets.modal import HelpScreen, HelpText
 from stage import SMALL, Stage, played
 
-LAB, CAPTURE = (about[0][:22] for about in (ABOUT["Lab"], ABOUT["Capture"]))  # the start of each help
+LAB, CAPTURE = (PANES[name].about[0][:22] for name in ("Lab", "Capture"))  # the start of each help
 
 
 def is_open(stage: Stage) -> bool:

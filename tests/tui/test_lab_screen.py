@@ -15,12 +15,11 @@ from attn_tui.tui.settings.declared import Settings
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.numbers import aligned, short
 from attn_tui.tui.views.page import large
-from attn_tui.tui.views.results.table import EXPORTED_ONLY
 from stage import Stage, play, played
 from textual.geometry import Region, Size
 from textual.widget import Widget
 
-SHOWN = [each for each in STATISTICS if not each.conditional and each.name not in EXPORTED_ONLY]
+SHOWN = [each for each in STATISTICS if not each.conditional and not each.exported_only]
 
 
 @pytest.mark.parametrize("size", [(40, 12), (80, 24), (100, 30), (120, 40), (200, 60)])

@@ -14,7 +14,7 @@ from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
 from attn_tui.tui.views.numbers import aligned, error
 from attn_tui.tui.views.plots.histograms import TITLES
-from attn_tui.tui.views.results.table import CELL, EXPORTED_ONLY, LABEL
+from attn_tui.tui.views.results.table import CELL, LABEL
 from attn_tui.tui.widgets.lines import LinesWidget
 from attn_tui.tui.widgets.modal import HelpScreen
 from cases import present
@@ -177,7 +177,7 @@ async def test_the_table_counts_its_hidden_rows(stage: Stage, size: tuple[int, i
     await stage.settled()
     shown = stage.part(stage.table)
     everything = run(SMALL).columns[0].measured
-    counted = [each for each in STATISTICS if each.name not in EXPORTED_ONLY]
+    counted = [each for each in STATISTICS if not each.exported_only]
     rows = [each.short_label for each in counted if everything[each.name].value is not None]
     names = {line[1:LABEL].strip() for line in shown}
     left_out = [label for label in (*rows, "saturation") if label[: LABEL - 1] not in names]

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from attn_tui.tui.panes.help import ABOUT
+from attn_tui.tui.panes.catalogue import PANES
 from digits import shows_number
 from terminal_session import LEFT, RIGHT, Session, opened, running
 
@@ -122,9 +122,9 @@ def test_an_unknown_version_of_textual_paints_and_reads_itself(
         assert (len(session.written) - before < 3 * STEP) == sends_differences
         assert (session.queries > 0) == sends_queries
         session.send(b"?")
-        session.sees(ABOUT["Lab"][0][:30])
+        session.sees(PANES["Lab"].about[0][:30])
         session.send(b"\x1b")
-        session.until(lambda: ABOUT["Lab"][0][:30] not in session.text, "Escape")
+        session.until(lambda: PANES["Lab"].about[0][:30] not in session.text, "Escape")
         session.resize(100, 30)
         session.until(lambda: "quit" in session.screen.lines[29] and session.screen.is_filled, "every cell")
         session.stop()
@@ -177,7 +177,7 @@ def test_keys_in_kitty_s_protocol_are_the_same_keys(session: Session) -> None:
     for number, key in enumerate([b"\x1b[C", b"\x1b[1;1C", ell], start=65):
         session.send(key)
         session.shows(number)
-    for key, words in ((b"\x1b[112;5u", "filter:"), (mark, ABOUT["Lab"][0][:30])):
+    for key, words in ((b"\x1b[112;5u", "filter:"), (mark, PANES["Lab"].about[0][:30])):
         session.send(key)  # Ctrl+P, and ?
         session.sees(words)
         session.send(b"\x1b[27u")

@@ -28,7 +28,7 @@ def test_the_active_pane_is_highlighted_and_80_columns_show_all_tabs() -> None:
     line = text_of(top_line(tuple(TABS), "Lab", parameters_status(replace(BERT, d_k=16384), UNICODE), 80, UNICODE))
     assert [word for word in line.split() if word in TABS] == [*TABS]
     assert line.endswith(" d_k 16384 ")
-    assert text_of(typing_status(FieldEntry("d_k", "163840"), UNICODE)[-1]) == "3840_"
+    assert text_of(typing_status(FieldEntry("d_k", "163840", Parameters(), Parameters()), UNICODE)[-1]) == "3840_"
     assert "as in" not in "".join(text_of(line) for line in parameters_status(replace(BERT, d_k=65), UNICODE))
 
 

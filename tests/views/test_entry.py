@@ -5,13 +5,17 @@ from dataclasses import replace
 import pytest
 from attn_tui.core.errors import ParameterError
 from attn_tui.core.parameters import FIELD, FIELDS, Parameters
-from attn_tui.tui.views.fields.entry import Draft, edited, entered, names_of, typed
+from attn_tui.tui.views.fields.entry import Draft, FieldEntry, edited, entered, names_of, typed
 from cases import for_each, present
 from hypothesis import given
 from hypothesis import strategies as st
 
 CHOICES = [(field.name, value) for field in FIELDS if field.kind == "choice" for value in field.choices]
 P = Parameters()
+
+
+def entry_of(name: str, text: str) -> FieldEntry[Parameters]:
+    return typed(None, P, FIELD[name], text, Parameters.with_value)
 
 
 @for_each(("name", "value"), CHOICES)
@@ -29,9 +33,9 @@ def test_names_and_beginnings_of_choices_select_them() -> None:
     assert entered(FIELD["precision"], "16") == "float16"
     assert FIELD["components"].choices[0] == "normal"
     assert entered(FIELD["components"], "l") == "laplace"
-    parameters, editing = typed(P, "model", "gpt")
-    assert parameters is P
-    assert present(editing.pending).model.startswith("gpt")
+    entry = entry_of("model", "gpt")
+    assert entry.value is P
+    assert present(entry.pending).model.startswith("gpt")
 
 
 def test_a_text_that_names_no_choice_or_is_too_long_is_refused() -> None:
@@ -40,11 +44,11 @@ def test_a_text_that_names_no_choice_or_is_too_long_is_refused() -> None:
     with pytest.raises(ParameterError, match="step through all"):
         entered(FIELD["mask"], "")
     assert entered(FIELD["mean_q"], "0" * 40) == 0
-    parameters, editing = typed(P, "mean_q", "0" * 41)
-    assert parameters is P
-    assert len(editing.text) == 40
-    assert "at most 40 characters" in (editing.objection or "")
-    assert typed(P, "against", ", ")[1].objection is not None
+    entry = entry_of("mean_q", "0" * 41)
+    assert entry.value is P
+    assert len(entry.text) == 40
+    assert "at most 40 characters" in (entry.objection or "")
+    assert entry_of("against", ", ").objection is not None
 
 
 @pytest.mark.parametrize(
@@ -52,17 +56,17 @@ def test_a_text_that_names_no_choice_or_is_too_long_is_refused() -> None:
     [("bf16", "did you mean precision=bfloat16?"), ("precision=bf", "must be one of float64, float32")],
 )
 def test_a_text_that_is_no_setting_of_a_is_refused_with_what_to_type(text: str, reason: str) -> None:
-    assert reason in (typed(P, "against", text)[1].objection or "")
+    assert reason in (entry_of("against", text).objection or "")
 
 
 @given(st.text("0123456789eE.-+ n", max_size=6), st.sampled_from(["d_k", "std_q", "seed"]))
 def test_a_refused_text_leaves_what_stood_before(text: str, name: str) -> None:
-    parameters, editing = typed(P, name, text)
-    if editing.objection is None:
-        assert parameters == replace(P, **{name: FIELD[name].parse(text)})
+    entry = entry_of(name, text)
+    if entry.objection is None:
+        assert entry.value == replace(P, **{name: FIELD[name].parse(text)})
     else:
-        assert parameters is P
-        assert FIELD[name].label in editing.objection
+        assert entry.value is P
+        assert FIELD[name].label in entry.objection
 
 
 KEYS = ("left", "right", "home", "end", "ctrl+a", "ctrl+e", "backspace", "delete", "ctrl+u", "ctrl+k", "ctrl+w")

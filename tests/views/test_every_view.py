@@ -193,9 +193,11 @@ def table(width: int, glyphs: Glyphs) -> Iterable[Line]:
 
 
 def panel(width: int, glyphs: Glyphs) -> Iterable[Line]:
+    number = FieldEntry("d_k", "1" * 40, ASKED, ASKED)
+    refused = FieldEntry("d_k", "x", ASKED, ASKED, "d_k: must be; " * 4)
     for parameters in (ASKED, LONGEST):
         for focus in (None, "mean_q", *(field.name for field in applicable(parameters)[::6])):
-            for editing in (None, FieldEntry("d_k", "1" * 40), FieldEntry("d_k", "x", "d_k: must be; " * 4)):
+            for editing in (None, number, refused):
                 for height in (1, 10, 22):
                     lines = panel_lines(parameters, width, height, glyphs, focus, editing)
                     assert len(lines) == height

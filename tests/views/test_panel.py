@@ -113,7 +113,11 @@ def test_values_are_shown_as_they_are_typed_at_a_cursor() -> None:
     assert value_text(FIELD["d_k"], LONGEST) == "16384"
 
     def line(text: str) -> str:
-        return next(line for line in shown(DEFAULT, editing=FieldEntry("d_k", text)) if line.startswith("d_k"))
+        return next(
+            line
+            for line in shown(DEFAULT, editing=FieldEntry("d_k", text, DEFAULT, DEFAULT))
+            if line.startswith("d_k")
+        )
 
     assert line("12").split() == ["d_k", "12_"]
     assert line("").split() == ["d_k", "_"]
@@ -122,7 +126,7 @@ def test_values_are_shown_as_they_are_typed_at_a_cursor() -> None:
 
 def test_an_error_message_replaces_the_help() -> None:
     reason = "d_k: must be a whole number from 1 to 16384"
-    lines = panel_lines(DEFAULT, 25, 36, UNICODE, "d_k", FieldEntry("d_k", "0", reason))
+    lines = panel_lines(DEFAULT, 25, 36, UNICODE, "d_k", FieldEntry("d_k", "0", DEFAULT, DEFAULT, reason))
     alerts = [text_of(line).strip() for line in lines if any(role == "alert" for _, role in line)]
     assert alerts[0].split() == ["d_k", "◂", "0_", "▸"]
     assert " ".join(alerts[1:]) == reason
@@ -132,7 +136,7 @@ def test_an_error_message_replaces_the_help() -> None:
 @pytest.mark.parametrize("height", [18, 22])
 def test_an_error_message_is_complete_on_small_screens(height: int) -> None:
     reason = "d_k: must be a whole number from 1 to 16384"
-    lines = shown(DEFAULT, width=21, height=height, editing=FieldEntry("d_k", "99999", reason))
+    lines = shown(DEFAULT, width=21, height=height, editing=FieldEntry("d_k", "99999", DEFAULT, DEFAULT, reason))
     assert "16384" in " ".join(lines)
 
 

@@ -20,7 +20,6 @@ from attn_tui.tui.views.results.sentence import sentence
 from attn_tui.tui.views.results.table import (
     CELL,
     ESSENTIAL,
-    EXPORTED_ONLY,
     FIRST_GROUP,
     LABEL,
     THEORY,
@@ -136,7 +135,7 @@ def test_rows_are_in_catalogue_order_under_their_titles() -> None:
             assert starts == (set() if expected is None else {expected}), (width, instead, role)
     labels = [text_of(line)[:LABEL].strip() for line in drawn(BARE, 80, False)]
     expected = ["logits"]
-    shown = [each for each in STATISTICS if not each.conditional and each.name not in EXPORTED_ONLY]
+    shown = [each for each in STATISTICS if not each.conditional and not each.exported_only]
     for before, statistic in zip((shown[0], *shown), shown, strict=False):
         if statistic.group != before.group:
             expected.append(statistic.group)

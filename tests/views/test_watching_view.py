@@ -15,10 +15,10 @@ from attn_tui.tui.views.results.watch_page import head_at_page, head_map, page_l
 from attn_tui.tui.views.results.watching import (
     chart,
     figures,
-    head_at,
     head_lines,
     map_lines,
     ranked_lines,
+    shown_part,
     step_line,
     summary,
     trend,
@@ -73,7 +73,7 @@ def test_a_map_that_does_not_fit_says_what_it_is_a_part_of() -> None:
     small = map_lines(found, "max_logit", (11, 39), (30, 8), UNICODE)
     assert "part of 12 x 40" in text_of(small[-1])
     assert text_of(small[5]).startswith("  11 ")
-    assert head_at(found, (11, 39), (30, 8), 29, 5) == (11, 39)
+    assert shown_part(found, (11, 39), (30, 8)).place_at(29, 5) == (11, 39)
     assert "part of" not in text_of(map_lines(found, "max_logit", (11, 39), (60, 20), UNICODE)[-1])
 
 
@@ -304,7 +304,7 @@ def wave(layers: int, heads: int, steps: int) -> RunSnapshot:
 
 @for_each("glyphs", [UNICODE, ASCII])
 @for_each(("width", "height"), [(40, 9), (60, 17), (80, 22), (120, 38), (200, 58)])
-@for_each(("layers", "heads", "steps"), [(1, 1, 1), (2, 2, 30), (6, 8, 65), (12, 12, 3), (32, 32, 65)])
+@for_each(("layers", "heads", "steps"), [(1, 1, 1), (2, 2, 30), (6, 8, 65), (12, 12, 3), (32, 32, 65), (33, 64, 3)])
 def test_the_page_has_its_size(glyphs: Glyphs, width: int, height: int, layers: int, heads: int, steps: int) -> None:
     lines = page_lines(wave(layers, heads, steps), (0, 0), no_words, width, height, glyphs)
     assert len(lines) == height

@@ -24,7 +24,6 @@ from ..views.fields.choices import Choice, choices_of, model_choices
 from ..views.fields.items import item_row
 from ..views.fields.synonyms import SYNONYMS
 from ..views.help import key_word
-from ..views.results.table import EXPORTED_ONLY
 from ..widgets.picker import ChoiceScreen
 from .keys import EVERYWHERE, Command, all_commands, with_keys
 from .paned_app import PanedApp
@@ -130,7 +129,7 @@ def offers(app: PanedApp, commands: Iterable[Offer]) -> list[Offer]:
     ]
     to_see = [
         *(_pane(app, name) for name in PANES),
-        *(_statistic(app, each) for each in STATISTICS if each in ALWAYS or each.name not in EXPORTED_ONLY),
+        *(_statistic(app, each) for each in STATISTICS if each in ALWAYS or not each.exported_only),
     ]
     to_learn = [_item(app, item) for item in ITEMS]
     to_set = [_choice(app, field, row) for field in FIELDS if field.kind == "choice" for row in choices_of(field)]
@@ -260,7 +259,7 @@ def _pane_of(app: PanedApp, statistic: Statistic) -> str:
     """Return the pane that shows a statistic: the one on screen if it can."""
     if statistic not in ALWAYS:
         return "Lab"
-    panes = ("Sweep", "Capture") if statistic.name in EXPORTED_ONLY else ("Lab", "Sweep", "Capture")
+    panes = ("Sweep", "Capture") if statistic.exported_only else ("Lab", "Sweep", "Capture")
     return app.active if app.active in panes else "Sweep"
 
 

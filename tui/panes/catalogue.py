@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class PaneRow(NamedTuple):
-    """A pane. Its folder contains `pane.py` with the class; `help.py` has the help on all panes."""
+    """A pane. Its folder contains `pane.py` with the class, and `__init__.py` with the help on it, ABOUT."""
 
     title: str  # as help and palette name it
     folder: str
@@ -37,7 +37,7 @@ class PaneRow(NamedTuple):
     @property
     def about(self) -> Sequence[str]:
         """The paragraphs of the help on the pane."""
-        return import_module(".help", __package__).ABOUT[self.title]
+        return import_module(f".{self.folder}", __package__).ABOUT
 
 
 PANES = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from textual import events
 from textual.app import ComposeResult
@@ -13,6 +13,7 @@ from textual.widget import Widget
 
 from ...core.field import Field
 from ..views.bars import NARROW
+from ..views.fields.entry import FieldEntry
 from ..widgets.field_list import FieldList
 from ..widgets.placed import PLACED
 from .lists import choose_in
@@ -142,12 +143,8 @@ class FieldsPane(TwoParts):
         self.show()
 
     @property
-    def is_typing(self) -> bool:
-        return self.fields.text is not None
-
-    @property
-    def refusal(self) -> str | None:
-        return self.fields.refusal
+    def entry(self) -> FieldEntry[Any] | None:
+        return self.fields.editing
 
     def end_typing(self) -> None:
         self.fields.finish()

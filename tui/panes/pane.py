@@ -24,6 +24,7 @@ from ...core.statistics.catalogue import Statistic
 from ...core.work.workers import Pace
 from ..compute.engine import Engine, EngineError
 from ..views.bars import Key, parameters_status, progress_status
+from ..views.fields.entry import FieldEntry
 from ..views.glyphs import Glyphs
 from ..views.lines import Line
 from ..widgets.lines import LinesWidget
@@ -163,9 +164,14 @@ class Pane(Blank, Container, can_focus=True):
         """Withdraw requests whose answers only this pane shows; called before another pane is shown."""
 
     @property
+    def entry(self) -> FieldEntry[Any] | None:
+        """What is being typed into a field."""
+        return None
+
+    @property
     def is_typing(self) -> bool:
         """Whether a value is being typed."""
-        return False
+        return self.entry is not None
 
     def action_type(self, character: str) -> None:
         """Type into the value at hand; raises SkipAction where there is none, as in panes that do not define this."""
@@ -181,7 +187,7 @@ class Pane(Blank, Container, can_focus=True):
     @property
     def refusal(self) -> str | None:
         """Why the text that is being typed is refused."""
-        return None
+        return self.entry.objection if self.entry else None
 
     def end_typing(self) -> None:
         """Commit what is being typed; a refused text is dropped."""

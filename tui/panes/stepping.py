@@ -161,8 +161,7 @@ class TypingPane(SteppingPane):
     def __init__(self, host: Host) -> None:
         super().__init__(host)
         self.headline = Headline()
-        self.editing: FieldEntry | None = None
-        self._before = host.parameters  # restored if typing is cancelled, or the text refused
+        self.editing: FieldEntry[Parameters] | None = None
 
     def refuse(self, reason: str) -> None:
         """Dim what is shown, and show why the typed text is not accepted."""
@@ -174,17 +173,13 @@ class TypingPane(SteppingPane):
         return "d_k"
 
     @property
-    def is_typing(self) -> bool:
-        return self.editing is not None
+    def entry(self) -> FieldEntry[Parameters] | None:
+        return self.editing
 
     @property
     def is_refused(self) -> bool:
         """Whether the typed text is not accepted."""
-        return self.editing is not None and bool(self.editing.objection)
-
-    @property
-    def refusal(self) -> str | None:
-        return self.editing.objection if self.editing else None
+        return bool(self.refusal)
 
     def end_typing(self) -> None:
         editing, self.editing = self.editing, None
@@ -235,18 +230,16 @@ class TypingPane(SteppingPane):
         if end == "erase":
             self._type(self.editing.text[:-1])
         elif end == "cancel":
-            self.set_parameters(self._before)
+            self.set_parameters(self.editing.before)
         else:
             self.leave_field()
 
     def _type(self, text: str) -> None:
         """Apply the text typed so far, or show why it is not accepted."""
-        if self.editing is None:
-            self._before = self.parameters
         refused = self.is_refused
-        parameters, self.editing = typed(self._before, self.typed_field, text)
-        unchanged = parameters == self.parameters
-        self.host.change(parameters)
+        self.editing = typed(self.editing, self.parameters, FIELD[self.typed_field], text, Parameters.with_value)
+        unchanged = self.editing.value == self.parameters
+        self.host.change(self.editing.value)
         if self.editing.objection:
             self.refuse(message("{reason}.", reason=self.editing.objection))
         elif refused and unchanged:

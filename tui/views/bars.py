@@ -88,7 +88,7 @@ def parameters_status(parameters: Parameters, glyphs: Glyphs) -> list[Line]:
     return [((glyphs.say(text), "text"),) for text in texts]
 
 
-def typing_status(editing: FieldEntry, glyphs: Glyphs) -> list[Line]:
+def typing_status(editing: FieldEntry[Parameters], glyphs: Glyphs) -> list[Line]:
     """Return the text being typed, as `d_k 12_`."""
     role: Role = "alert" if editing.objection else "accent"
     label: Span = (f"{glyphs.say(FIELD[editing.field].label)} ", "text")

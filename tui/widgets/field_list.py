@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 from textual import events
 
-from ...core.errors import ParameterError
 from ...core.field import Field
-from ..views.fields.entry import LONGEST_NUMBER, entered
+from ..views.fields.entry import FieldEntry, typed
 from .lines import Content, LinesWidget
 
 
@@ -21,8 +20,7 @@ class FieldList(LinesWidget):
     DEFAULT_CLASSES = "region"
 
     cursor: Content[str] = Content("")  # the name of a field
-    text: Content[str | None] = Content(None)  # being typed into the field with the cursor
-    refusal: Content[str] = Content("")  # why the text is not accepted
+    editing: Content[FieldEntry[Any] | None] = Content(None)  # the text being typed into the field with the cursor
 
     def __init__(
         self, rows: Sequence[Field | None], leave: Callable[[], object], changed: Callable[[bool], object]
@@ -36,7 +34,6 @@ class FieldList(LinesWidget):
         self.rows = rows  # the field of each line; None for a blank line
         self.fields = {field.name: field for field in rows if field is not None}
         self.cursor = next(iter(self.fields))
-        self._before: Any = None  # restored if typing is cancelled, or the text refused
 
     @property
     @abstractmethod
@@ -46,6 +43,11 @@ class FieldList(LinesWidget):
     @value.setter
     @abstractmethod
     def value(self, value: Any) -> None: ...
+
+    @property
+    def refusal(self) -> str:
+        """Why the text being typed is not accepted."""
+        return (self.editing and self.editing.objection) or ""
 
     @property
     def field(self) -> Field:
@@ -70,32 +72,27 @@ class FieldList(LinesWidget):
     def type(self, character: str) -> None:
         """Type a character into the field with the cursor; the first one replaces its value."""
         if self.field.kind != "choice":
-            self._try((self.text or "") + character)
+            self._try((self.editing.text if self.editing else "") + character)
 
     def erase(self) -> None:
         """Erase a typed character."""
-        if self.text is not None:
-            self._try(self.text[:-1])
+        if self.editing is not None:
+            self._try(self.editing.text[:-1])
 
     def finish(self) -> None:
         """Stop typing; an accepted value stays."""
-        self.text, self.refusal = None, ""
+        self.editing = None
 
     def cancel(self) -> None:
         """Restore the value before typing."""
-        if self.text is not None:
-            self.value = self._before
+        if self.editing is not None:
+            self.value = self.editing.before
             self.finish()
 
     def _try(self, text: str) -> None:
         """Apply the text typed so far; a refused one restores the value before typing."""
-        if self.text is None:
-            self._before = self.value
-        self.text, self.refusal = text[:LONGEST_NUMBER], ""
-        try:
-            self.value = entered(self.field, text)
-        except ParameterError as error:
-            self.value, self.refusal = self._before, str(error)
+        self.editing = typed(self.editing, self.value, self.field, text, lambda before, name, value: value)
+        self.value = self.editing.value
 
     def on_click(self, event: events.Click) -> None:
         before = self.cursor

@@ -43,7 +43,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
     ]
 
     cursor: Content[str] = Content("d_k")
-    editing: Content[FieldEntry | None] = Content(None)
+    editing: Content[FieldEntry[Parameters] | None] = Content(None)
     parameters: Content[Parameters] = Content(Parameters())
     keys: Mapping[str, str] = MappingProxyType({})  # that set a field, by its name, and the one that hides all
 
@@ -67,7 +67,6 @@ class ParameterPanel(LinesWidget, can_focus=True):
         self._change, self._reject, self._say, self._choose = change, reject, say, choose
         self._beyond = beyond
         self._line: int | None = None  # that of the field with the cursor, once that was clicked
-        self._before = parameters  # restored if typing is cancelled
 
     def show(self, parameters: Parameters) -> None:
         """Show these parameters; text being typed stays."""
@@ -84,7 +83,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
         focus, _, line = self._rows()
         return panel_lines(self.parameters, width, height, self.glyphs, focus, self.editing, self.keys, line)
 
-    def _rows(self) -> tuple[str | None, FieldEntry | None, int | None]:
+    def _rows(self) -> tuple[str | None, FieldEntry[Parameters] | None, int | None]:
         """Return what the field of each line depends on, as `field_rows` takes it."""
         line = None if self._line is None else min(self._line, self.size.height - 1)
         return (self.cursor, self.editing, line) if self.has_focus else (None, self.editing, None)
@@ -141,9 +140,10 @@ class ParameterPanel(LinesWidget, can_focus=True):
 
     def action_cancel(self) -> None:
         """Restore the value before typing; if nothing is typed, leave the panel."""
-        if self.editing is not None:
+        editing = self.editing
+        if editing is not None:
             self.drop()
-            self.ask_for(self._before)
+            self.ask_for(editing.before)
         else:
             self.action_leave()
 
@@ -229,14 +229,12 @@ class ParameterPanel(LinesWidget, can_focus=True):
 
     def _try(self, name: str, text: str) -> None:
         """Apply the text typed so far, or show why it is not accepted."""
-        if self.editing is None:
-            self._before = self.parameters
         refused = self.editing is not None and self.editing.objection is not None
-        parameters, self.editing = typed(self._before, name, text, self.glyphs.say)
+        self.editing = typed(self.editing, self.parameters, FIELD[name], text, Parameters.with_value, self.glyphs.say)
         if refused:
             self._reject("")
-        if parameters != self.parameters:
-            self.ask_for(parameters)
+        if self.editing.value != self.parameters:
+            self.ask_for(self.editing.value)
         if self.editing.objection is not None:
             self._reject(message("{reason}.", reason=self.editing.objection))
 

@@ -20,7 +20,6 @@ from ..views.plots.histograms import LOWEST
 from ..views.results.sentence import row_words, sentence
 from ..views.results.table import (
     ESSENTIAL,
-    EXPORTED_ONLY,
     FIRST_GROUP,
     TableContents,
     TableRow,
@@ -158,7 +157,8 @@ class StatisticsTable(LinesWidget, can_focus=True):
 View: TypeAlias = Literal["both", "table", "histograms"]
 
 _SHORT = len(ESSENTIAL) + 3  # lines of the essential rows, the status, the saturation gauge and the head line
-_WHOLE = len(STATISTICS) - len(EXPORTED_ONLY) + len({statistic.group for statistic in STATISTICS}) + 1
+_SHOWN = [statistic.group for statistic in STATISTICS if not statistic.exported_only]
+_WHOLE = len(_SHOWN) + len({*_SHOWN}) + 1
 _LOW = 16  # lines below which the paragraph has two lines
 _NARROW = 86  # cells below which the paragraph has three lines or more
 _COMFORTABLE = 12  # lines of two rows of histograms with bars two lines high

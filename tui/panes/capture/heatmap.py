@@ -14,14 +14,15 @@ from ....core.statistics.status import SATURATED
 from ...language.cells import cells
 from ...views.glyphs import Glyphs
 from ...views.help import MARKS
-from ...views.lines import Line, Role, Span, fitted, line_width, window
+from ...views.lines import Line, Span, fitted, line_width
 from ...views.numbers import short_in_unit
+from ...views.plots.head_map import WIDEST, MapWindow, Place, map_window, shade
 from ...views.results.ranked import capture_lines, statistic_lines
 from ...widgets.lines import LinesWidget
 from .heads import Heads
 
 MARGIN = 4  # cells for the number of a layer
-_WIDEST = 3  # cells of one head
+_TITLES = 2  # lines above the first layer
 
 
 @dataclass(frozen=True)
@@ -36,93 +37,71 @@ class HeadMap:
 
 def wanted_width(heads: int, wide: bool) -> int:
     """Return the width of a map with this many heads a layer, in wide cells or in narrow ones."""
-    return MARGIN + (_WIDEST if wide else 2) * heads + 1
+    return MARGIN + (WIDEST if wide else 2) * heads + 1
+
+
+def shown_part(head_map: HeadMap, cursor: Place, width: int, height: int) -> MapWindow:
+    """Return the part of a map that its lines show in this size."""
+    return map_window(head_map.heads, cursor, MARGIN, width, max(height - _TITLES - 1, 1))
 
 
 def map_lines(
-    head_map: HeadMap, statistic: Statistic, cursor: tuple[int, int], width: int, height: int, glyphs: Glyphs
+    head_map: HeadMap, statistic: Statistic, cursor: Place, width: int, height: int, glyphs: Glyphs
 ) -> list[Line]:
     """Return a title, a line per layer and the legend; of a map that does not fit, the part around the cursor."""
-    most = max(head_map.heads)
-    each = min(max((width - MARGIN) // most, 1), _WIDEST)
-    across, down = (width - MARGIN) // each, max(height - 3, 1)
-    first_head = window(cursor[1], most, across)
-    first_layer = window(cursor[0], len(head_map.layers), down)
+    shown = shown_part(head_map, cursor, width, height)
     found = [value for value in head_map.values.values() if value is not None]
     reach = (0.0, SATURATED) if statistic.name == "saturation" and found else ()  # noise is not told apart by shades
     low, high = min((*found, *reach), default=0.0), max((*found, *reach), default=0.0)
     least, largest = (short_in_unit(value, statistic.unit, glyphs) for value in (low, high))
     label = glyphs.say(statistic.label)
     label = label if cells(label) <= width else glyphs.say(statistic.short_label)
-    title: list[Span] = [(label, "heading"), (_shown(head_map, down, across, width - cells(label), glyphs), "dim")]
-    lines: list[Line] = [fitted(tuple(title), width), _ruler(first_head, most, across, each, width)]
-    for position in range(first_layer, min(first_layer + down, len(head_map.layers))):
-        line: list[Span] = [(f"{head_map.layers[position]:>3} ", "label")]
-        for head in range(first_head, min(first_head + across, head_map.heads[position])):
-            where = (position, head)
-            value = head_map.values.get(where)
-            part = None if value is None else 0.0 if least == largest else (value - low) / (high - low)
-            word = head_map.words.get(where) or "healthy"
-            cell, role = _cell(part, where in head_map.values, each, where == cursor, MARKS.get(word, ""), glyphs)
-            shade: Role = "alert" if word in ("wrong", "NaN") else "dim" if word == "uniform" else role
-            line.append((cell, shade if role == "scaled" else role))
-        lines.append(fitted(tuple(line), width))
-    lines.append(fitted(_legend(least, largest, bool(found), glyphs), width))
-    return lines[:height]
+
+    def cell(place: Place) -> Span:
+        """Return one head: a darker shade for a larger value, and a mark, which replaces a shade one cell wide.
+
+        `!` marks an unreadable head, a point or a dash one that is not measured yet.
+        """
+        value, word = head_map.values.get(place), head_map.words.get(place) or "healthy"
+        mark = MARKS.get(word, "")
+        if value is None:
+            text, role = ("!", "alert") if place in head_map.values else ("-" if glyphs.ascii else "·", "scaled")
+        else:
+            text = shade(0.0 if least == largest else (value - low) / (high - low), place == cursor, glyphs)
+            text = mark + text if shown.cell < WIDEST and place != cursor else text + mark
+            role = "alert" if word in ("wrong", "NaN") else "dim" if word == "uniform" else "scaled"
+        return text[: shown.cell].ljust(shown.cell), "cursor" if place == cursor else role
+
+    lines: list[Line] = [
+        ((label, "heading"), (_shown(shown, width - cells(label), glyphs), "dim")),
+        _ruler(shown, width),
+        *shown.lines([f"{layer:>3} " for layer in head_map.layers], cell),
+        _legend(least, largest, bool(found), glyphs),
+    ]
+    return [fitted(line, width) for line in lines[:height]]
 
 
-def head_at(
-    head_map: HeadMap, cursor: tuple[int, int], width: int, height: int, x: int, y: int
-) -> tuple[int, int] | None:
-    """Return the head at a cell of the lines that `map_lines` returns for the same size, if there is one."""
-    most = max(head_map.heads)
-    each = min(max((width - MARGIN) // most, 1), _WIDEST)
-    across, down = (width - MARGIN) // each, max(height - 3, 1)
-    if x < MARGIN or not 2 <= y < 2 + min(down, len(head_map.layers)) or (x - MARGIN) // each >= across:
-        return None
-    layer = window(cursor[0], len(head_map.layers), down) + y - 2
-    head = window(cursor[1], most, across) + (x - MARGIN) // each
-    return (layer, head) if head < head_map.heads[layer] else None
-
-
-def _shown(head_map: HeadMap, down: int, across: int, room: int, glyphs: Glyphs) -> str:
+def _shown(shown: MapWindow, room: int, glyphs: Glyphs) -> str:
     """Return the rest of the title; if the map does not fit, that it is a part, and the size of the whole."""
-    layers, heads = len(head_map.layers), max(head_map.heads)
-    parts = [message("{layers} layers", layers=layers)] * (layers > down)
-    parts += [message("{heads} heads", heads=heads)] * (heads > across)
+    layers, heads = len(shown.counts), max(shown.counts)
+    parts = [message("{layers} layers", layers=layers)] * (layers > len(shown.layers))
+    parts += [message("{heads} heads", heads=heads)] * (heads > len(shown.heads))
     words = glyphs.say(", part of {whole}", whole=joined(parts, " x ")) if parts else glyphs.say(", by head")
     if cells(words) <= room:
         return words
     return glyphs.say(", part") if parts else ""
 
 
-def _ruler(first: int, count: int, across: int, each: int, width: int) -> Line:
+def _ruler(shown: MapWindow, width: int) -> Line:
     """Return the head numbers over their columns; those without space are left out."""
     row = [" "] * width
     free = 0
-    for head in range(first, min(first + across, count)):
-        at, text = MARGIN + (head - first) * each, str(head)
-        if (each >= 2 or head % 4 == 0) and at >= free and at + len(text) <= width:
+    for number, head in enumerate(shown.heads):
+        at, text = MARGIN + number * shown.cell, str(head)
+        if (shown.cell >= 2 or head % 4 == 0) and at >= free and at + len(text) <= width:
             row[at : at + len(text)] = text
             free = at + len(text) + 1
     return (("".join(row), "dim"),)
-
-
-def _cell(part: float | None, known: bool, each: int, chosen: bool, mark: str, glyphs: Glyphs) -> Span:
-    """Return one head: a darker shade for a larger value, and a mark, which replaces a shade that is one cell wide.
-
-    The cell with the cursor has a digit from 0 to 9, because a reversed full block would be blank. `!` marks an
-    unreadable head, a point or a dash one that is not measured yet.
-    """
-    if part is None:
-        text = "!" if known else "-" if glyphs.ascii else "·"
-    else:
-        steps = len(glyphs.shades) - 1
-        shade = str(min(int(part * 10), 9)) if chosen else glyphs.shades[1 + min(int(part * steps), steps - 1)]
-        wide = shade.ljust(2) if chosen else shade * 2
-        text = wide + mark if each >= _WIDEST else shade if chosen else (mark + shade * each)[:each]
-    role: Role = "cursor" if chosen else "alert" if known and part is None else "scaled"
-    return text.ljust(each), role
 
 
 def mark_lines(head_map: HeadMap, width: int, glyphs: Glyphs, shades: Line = ()) -> list[Line]:
@@ -234,7 +213,7 @@ class HeadMapWidget(LinesWidget):
             await self.app.run_action("options", self.parent)  # pyright: ignore[reportUnknownMemberType]
             return
         width, height = self.size
-        head = head_at(self._map, known.cursor, width, self._map_height(height), x, y)
+        head = shown_part(self._map, known.cursor, width, self._map_height(height)).place_at(x, y - _TITLES)
         if head is not None:
             self.go(*head)
 

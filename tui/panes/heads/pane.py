@@ -119,14 +119,13 @@ class ShapePanel(FieldList):
 
     def erase(self) -> None:
         """Erase a typed character; otherwise unset the field with the cursor, if it can follow from others."""
-        if self.text is None and self.cursor in FOLLOWING:
+        if self.editing is None and self.cursor in FOLLOWING:
             self.value = None
         super().erase()
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        return shape_lines(
-            self.values, self.followed, self.cursor, self.objection, width, height, self.glyphs, self.text
-        )
+        text = self.editing.text if self.editing else None
+        return shape_lines(self.values, self.followed, self.cursor, self.objection, width, height, self.glyphs, text)
 
 
 class CostText(ScrolledLines):

@@ -25,6 +25,7 @@ from ....core.statistics.catalogue import STATISTIC, Statistic
 from ....core.statistics.measurement import Column
 from ...compute.measure import ExactCells, PredictEntropy
 from ...views.bars import Key
+from ...views.fields.entry import FieldEntry
 from ...views.fields.panel import value_text
 from ...views.help import key_word
 from ...views.lines import Line
@@ -381,12 +382,8 @@ class LabPane(TwoParts, SteppingPane):
             self.host.note_shown(self)  # the step was made when it was asked for
 
     @property
-    def is_typing(self) -> bool:
-        return self.panel.editing is not None
-
-    @property
-    def refusal(self) -> str | None:
-        return self.panel.editing.objection if self.panel.editing else None
+    def entry(self) -> FieldEntry[Parameters] | None:
+        return self.panel.editing
 
     def end_typing(self) -> None:
         self.panel.finish()

@@ -10,7 +10,7 @@ from textual import events
 from ....core.lab.results import MEASURED, RULES, Order, RuleRow
 from ....core.message import joined, message
 from ....core.parameters import FIELD, Parameters
-from ....core.scales import scale_rule
+from ....core.scales import is_formula, scale_rule
 from ....core.statistics.catalogue import STATISTIC
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Span, fitted, shortened, wrapped
@@ -55,11 +55,14 @@ def rule_text(
     if row is not None and row.fault and not objection:
         objection = message("{reason}.", reason=row.fault)
     lines += wrapped(glyphs.say(objection), width, "alert")
-    about = message("Used by {used_by}.", used_by=rule.used_by)
-    if rule.note:
-        about = joined([about, message("{note}.", note=rule.note)])
-    lines += wrapped(glyphs.say(about), width)
-    lines += wrapped(glyphs.say("Source: {source}.", source=rule.source), width, "dim")
+    if is_formula(name):
+        lines += wrapped(glyphs.say("This is {source}.", source=rule.source), width)
+    else:
+        about = message("Used by {used_by}.", used_by=rule.used_by)
+        if rule.note:
+            about = joined([about, message("{note}.", note=rule.note)])
+        lines += wrapped(glyphs.say(about), width)
+        lines += wrapped(glyphs.say("Source: {source}.", source=rule.source), width, "dim")
     if figures and row is not None and row.measured:
         where = [_saturates(saturation)] if saturation else []
         lines += wrapped(glyphs.say(joined([*where, _measured(row, glyphs)])), width, "dim")
@@ -79,7 +82,7 @@ def _saturates(saturation: Saturation) -> str:
 def rule_title(name: str, glyphs: Glyphs, parameters: Parameters = _USUAL) -> Line:
     """Return a rule's formula, its name, and the parameters that it depends on."""
     rule = scale_rule(name)
-    title: list[Span] = [(glyphs.say(rule.formula), "heading"), (f"  {name}", "dim")]
+    title: list[Span] = [(glyphs.say(rule.formula), "heading"), ("" if is_formula(name) else f"  {name}", "dim")]
     if rule.needs:
         labels = joined(
             [

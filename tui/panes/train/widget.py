@@ -189,7 +189,8 @@ class RaceSettings(FieldList):
         return self.refusal or fault_of(self.race)
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        return setting_lines(self.race, self.cursor, self.objection, self.text, width, height, self.glyphs)
+        text = self.editing.text if self.editing else None
+        return setting_lines(self.race, self.cursor, self.objection, text, width, height, self.glyphs)
 
 
 class RaceHeadline(Headline):

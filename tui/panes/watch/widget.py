@@ -15,10 +15,10 @@ from ...views.results.watching import (
     LABELS,
     LOGITS,
     figures,
-    head_at,
     head_lines,
     map_lines,
     ranked_lines,
+    shown_part,
     step_line,
     summary,
 )
@@ -137,7 +137,7 @@ class RunMap(HeadsWidget):
         if self.shown is not None:
             size = self._map_size(*self.size)
             x, y = self.place_of(event)
-            head = head_at(self.shown, self.cursor, size, x, y - _ABOVE)
+            head = shown_part(self.shown, self.cursor, size).place_at(x, y - _ABOVE)
             if head is not None:
                 self._choose(*head)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NamedTuple, TypeAlias
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from ....core.errors import ParameterError, did_you_mean
 from ....core.field import Field
 from ....core.formula import LONGEST
-from ....core.parameters import FIELD, UNSCALED, Parameters, Value, choice_word
+from ....core.parameters import UNSCALED, Value, choice_word
 from ....core.scales import SCALE_RULES, scale_rule
 from ....core.setting_text import is_number
 
@@ -80,34 +80,40 @@ _LONGEST = {"scale": LONGEST, "against": LONGEST}  # characters of a field, if n
 CHARACTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-+_/()*^,= "  # those that a field takes
 
 Say: TypeAlias = Callable[[str], str]
-
+V = TypeVar("V")
+WithValue: TypeAlias = Callable[[V, str, Value], V]
 
 _ONCE_ACCEPTED = ("model",)  # a choice that sets many fields: each letter typed would set them all
 
 
-class FieldEntry(NamedTuple):
-    """The text being typed into a field, and the error message if it is not accepted."""
+class FieldEntry(NamedTuple, Generic[V]):
+    """The text being typed into a field, and what it sets, or why it is not accepted."""
 
     field: str
     text: str
+    before: V  # restored if typing is cancelled, or the text refused
+    value: V  # what is set now
     objection: str | None = None
-    pending: Parameters | None = None  # what the text sets once it is accepted, if not at once
+    pending: V | None = None  # what the text sets once it is accepted, if not at once
 
 
-def typed(before: Parameters, name: str, text: str, say: Say = str) -> tuple[Parameters, FieldEntry]:
-    """Return the parameters after a text was typed into a field, and the text; `before` if it is refused.
+def typed(
+    entry: FieldEntry[V] | None, now: V, field: Field, text: str, with_value: WithValue[V], say: Say = str
+) -> FieldEntry[V]:
+    """Return the entry after a text was typed into a field; `now` is what stands before the first one.
 
-    A choice has its names as `say` says them, too.
+    A choice has its names as `say` says them, too. `with_value` sets a value, or raises ParameterError.
 
     A prefix that was accepted on the way to a refused text leaves no trace: nobody asked for it.
     """
+    before = entry.before if entry else now
     try:
-        found = before.with_value(name, entered(FIELD[name], text, say))
+        found = with_value(before, field.name, entered(field, text, say))
     except ParameterError as error:
-        return before, FieldEntry(name, text[: _longest(name)], str(error))
-    if name in _ONCE_ACCEPTED:
-        return before, FieldEntry(name, text, pending=found)
-    return found, FieldEntry(name, text)
+        return FieldEntry(field.name, text[: _longest(field.name)], before, before, str(error))
+    if field.name in _ONCE_ACCEPTED:
+        return FieldEntry(field.name, text, before, before, pending=found)
+    return FieldEntry(field.name, text, before, found)
 
 
 def entered(field: Field, text: str, say: Say = str) -> Value:

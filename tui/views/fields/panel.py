@@ -45,7 +45,7 @@ def field_rows(
     height: int,
     glyphs: Glyphs,
     focus: str | None,
-    editing: FieldEntry | None,
+    editing: FieldEntry[Parameters] | None,
     line: int | None = None,
 ) -> list[Field | None]:
     """Return the field of each line; None separates groups, if that leaves room for a few lines of help.
@@ -83,7 +83,7 @@ def panel_lines(
     height: int,
     glyphs: Glyphs,
     focus: str | None = None,
-    editing: FieldEntry | None = None,
+    editing: FieldEntry[Parameters] | None = None,
     keys: Mapping[str, str] = MappingProxyType({}),
     line: int | None = None,
 ) -> list[Line]:
@@ -191,7 +191,7 @@ def lit(text: str, key: str, role: Role) -> Line:
     return tuple(span for span in spans if span[0])
 
 
-def _notes(width: int, glyphs: Glyphs, focus: str | None, editing: FieldEntry | None) -> Sequence[Line]:
+def _notes(width: int, glyphs: Glyphs, focus: str | None, editing: FieldEntry[Parameters] | None) -> Sequence[Line]:
     """Return the error message for the text being typed, or the help of the field with the cursor."""
     if editing is not None and editing.objection:
         return wrapped(glyphs.say(editing.objection), width, "alert")

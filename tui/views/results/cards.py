@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -72,6 +73,8 @@ def figure_lines(
     for place, (label, found, known) in enumerate(said):
         chosen = place > 0 and figures[place - 1] == asked
         head = place == 0
+        if cells(label) > room:  # what it is comes before why: `score, variance: a sum of d_k variances`
+            label = re.split(": |：", label)[0]
         mark = glyphs.cursor if chosen else " "
         line: Line = (
             (mark, "accent"),

@@ -102,6 +102,8 @@ def multiplier_lines(
         for title, column in zip(titles, (numbers, places, map(glyphs.say, amounts)), strict=True)
     ]
     room = width - (chosen is not None) - sum(wide) - max(map(cells, words)) - 4 * len(_GAP)
+    if room < -len(_GAP):  # the title is what is too long
+        titles[2], wide[2] = "q·k ×", max(map(cells, [*amounts, "q·k ×"]))
     used = [number for row in rows if row.used is not None for number in row.used]
     used += [one.multiplier for one in wanted if one.multiplier]
     axis = multiplier_axis(used, min(max(room, 0), _AXIS[1]))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
@@ -18,18 +19,17 @@ from ..glyphs import Glyphs
 from ..lines import Line, Role, Span, ends, fitted, line_width, window, wrapped
 from ..page import large, section_line
 from ..plots.dots import dots_line, saturation_axis, zone_line
+from ..plots.head_map import Place, map_window
 from ..plots.lab_pictures import share_bar
 from .comparison import LEGEND, difference_lines, stage_lines
 from .diagnosis import multiplier_lines, verdict_rows
 
-Place: TypeAlias = tuple[int, int]
 _MARGIN: Span = (" ", "text")
 _NAME = 13  # cells of the name of a layer on the map
 _NUMBERS = 12  # cells before the words of what it does to a row
 _LEAST = 14  # lines from which there are large digits
 _TALL = 160  # columns from which digits are larger
 _BETWEEN, _AFTER = 6, 4  # cells beside a number in large digits and its word, and those after the number
-_CELL = 3  # cells of a head on the map, at most
 _RANGE = 16  # cells of the least and the largest saturation of a layer
 # What a head is on the map: wrong, right, undecided, downstream of an earlier layer.
 _MARKS: Mapping[str, tuple[str, Role]] = {
@@ -49,14 +49,6 @@ class ModelPage(NamedTuple):
     saturations: Mapping[Place, float] = MappingProxyType({})  # of the heads measured so far
 
 
-class _Target(NamedTuple):
-    """What a click on a line selects: the first head of a row, or one of several, each `cell` wide."""
-
-    layer: int  # its position
-    head: int
-    cell: int = 0
-
-
 def model_lines(page: ModelPage, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Return the page, exactly `height` lines of `width`."""
     lines, _ = _drawn(page, width, height, glyphs)
@@ -66,17 +58,16 @@ def model_lines(page: ModelPage, width: int, height: int, glyphs: Glyphs) -> lis
 def head_on_page(page: ModelPage, width: int, height: int, glyphs: Glyphs, x: int, y: int) -> Place | None:
     """Return the head at a cell of the lines that `model_lines` returns for the same size, if there is one."""
     _, targets = _drawn(page, width, height, glyphs)
-    if y not in targets:
-        return None
-    layer, head, cell = targets[y]
-    at = head + ((x - _NAME) // cell if cell else 0)
-    return (layer, at) if (x >= _NAME or not cell) and at < page.layers[layer].heads else None
+    return targets[y](x) if y in targets else None
 
 
-def _drawn(page: ModelPage, width: int, height: int, glyphs: Glyphs) -> tuple[list[Line], dict[int, _Target]]:
+_Targets: TypeAlias = "dict[int, Callable[[int], Place | None]]"  # what a click on a line selects, by its cell
+
+
+def _drawn(page: ModelPage, width: int, height: int, glyphs: Glyphs) -> tuple[list[Line], _Targets]:
     """Return the lines of the page, and what a click selects, by line."""
     lines: list[Line] = [()] if height >= _LEAST else []
-    targets: dict[int, _Target] = {}
+    targets: _Targets = {}
     if page.comparison is not None:
         lines += _compared(page, page.comparison, width, height - len(lines), glyphs)
     elif not page.heads:
@@ -103,7 +94,7 @@ def _compared(page: ModelPage, found: Comparison, width: int, height: int, glyph
 
 
 def _add_judged(
-    page: ModelPage, width: int, height: int, glyphs: Glyphs, lines: list[Line], targets: dict[int, _Target]
+    page: ModelPage, width: int, height: int, glyphs: Glyphs, lines: list[Line], targets: _Targets
 ) -> None:
     """Add the verdict, what q·k was multiplied by, what that does, and the map, as far as they have room."""
     shown = _of_cursor(page)
@@ -119,7 +110,8 @@ def _add_judged(
         first = window(at, len(rows), room)
         lines.append((_MARGIN, *table[0]))
         for row, line in zip(rows[first : first + room], table[1 + first :], strict=False):
-            targets[len(lines)] = _Target(row.heads[0][0].position, row.heads[0][1])
+            layer, head = row.heads[0]
+            targets[len(lines)] = lambda _, place=(layer.position, head): place
             lines.append((_MARGIN, *line))
     effect = _effect(page, width, glyphs)
     left = height - len(lines)
@@ -276,25 +268,20 @@ def _effect(page: ModelPage, width: int, glyphs: Glyphs) -> list[Line]:
     return [*lines, ((" " * (_NUMBERS + 1) + glyphs.say(of_keys), "dim"),)]
 
 
-def _add_map(
-    page: ModelPage, width: int, height: int, glyphs: Glyphs, lines: list[Line], targets: dict[int, _Target]
-) -> None:
+def _add_map(page: ModelPage, width: int, height: int, glyphs: Glyphs, lines: list[Line], targets: _Targets) -> None:
     """Add the heads by verdict: a row a layer, around the cursor if they do not fit, and what the marks mean."""
     of = {(each.layer.position, each.head): _word(each) for each in page.heads}
-    most = max(layer.heads for layer in page.layers)
-    cell = min(max((width - _NAME - 1) // most, 1), _CELL)
-    down, across = max(height - 2, 1), max((width - _NAME - 1) // cell, 1)
-    first, start = window(page.cursor[0], len(page.layers), down), window(page.cursor[1], most, across)
-    count = counted("{number} head", "{number} heads", sum(layer.heads for layer in page.layers))
+    shown = map_window([layer.heads for layer in page.layers], page.cursor, _NAME, width - 1, max(height - 2, 1))
+    count = counted("{number} head", "{number} heads", sum(shown.counts))
     lines.append(section_line(count, message("by verdict"), width, glyphs))
-    for layer in page.layers[first : first + down]:
-        line: list[Span] = [(to_left(" " + glyphs.say("layer {index}", index=layer.index), _NAME), "label")]
-        for head in range(start, min(start + across, layer.heads)):
-            mark, role = _MARKS.get(of.get((layer.position, head), ""), (" ", "dim"))
-            here = page.cursor == (layer.position, head)
-            line.append((to_left(glyphs.say(mark), cell), "cursor" if here else role))
-        targets[len(lines)] = _Target(layer.position, start, cell)
-        lines.append(tuple(line))
+    targets |= {len(lines) + row: partial(shown.place_at, y=row) for row in range(len(shown.layers))}
+
+    def cell(place: Place) -> Span:
+        mark, role = _MARKS.get(of.get(place, ""), (" ", "dim"))
+        return to_left(glyphs.say(mark), shown.cell), "cursor" if place == page.cursor else role
+
+    names = [to_left(" " + glyphs.say("layer {index}", index=layer.index), _NAME) for layer in page.layers]
+    lines += shown.lines(names, cell)
     meanings = "   ".join(
         f"{glyphs.say(mark)} {glyphs.say(word)}" for word, (mark, _) in _MARKS.items() if word in of.values()
     )

@@ -20,7 +20,6 @@ from ...language.cells import cells, to_left, to_right
 from ..glyphs import Glyphs
 from ..lines import Line, Role, Span, fitted, line_width, middle_cut, wrapped
 from ..numbers import minus_signs, short, short_in_unit
-from .table import EXPORTED_ONLY, LEADING
 
 if TYPE_CHECKING:
     from ....core.captures.capture import CaptureContents, Layer
@@ -74,10 +73,10 @@ def capture_lines(
 
 def statistic_lines(measured: Mapping[str, Estimate], width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Return the statistics of a head that have a value, at most `height` lines: all, or the leading ones."""
-    shown = [each for each in STATISTICS if each.name in measured and each.name not in EXPORTED_ONLY]
+    shown = [each for each in STATISTICS if each.name in measured and not each.exported_only]
     known = [each for each in shown if measured[each.name].value is not None]
     if len(known) > height:
-        known = [each for each in known if each.name in LEADING]
+        known = [each for each in known if each.rank == 0 or each.name == "first_key_weight"]
     lines: list[Line] = []
     for each in known[:height]:
         value = measured[each.name].value or 0.0

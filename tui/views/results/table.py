@@ -34,33 +34,7 @@ THEORY = VALUE + 1  # an exact value, after a sign if the measured one is far fr
 WIDEST = 34  # the widest cell: wider ones make rows hard to follow
 
 # The rows that even a small screen shows: they tell a saturated head from a healthy one.
-ESSENTIAL = ("logit_std", "entropy", "effective_keys", "max_weight", "one_hot_rows", "jacobian_norm", "dead_rows")
-# Shown next, in this order, if there is more room; then the rest in the order of the catalogue.
-_NEXT = (
-    "saturation",
-    "first_key_weight",
-    "logit_variance_within_row",
-    "grad_q_median",
-    "entropy_fraction",
-    "logit_variance",
-    "score_overflow",
-    "grad_q_rms",
-    "weight_error",
-    "grad_q_top1_share",
-    "logit_mean",
-)
-# Exported only: what they say of a head, another row says too.
-EXPORTED_ONLY = frozenset(
-    {
-        "logit_min",
-        "logit_max",
-        "logit_within_3sd",
-        "row_mean_share",
-        "first_key_over_uniform",
-        "weight_times_complement",
-        "naive_exp_overflow",
-    }
-)
+ESSENTIAL = tuple(statistic.name for statistic in STATISTICS if statistic.rank == 0)
 FIRST_GROUP: Span = (f" {STATISTICS[0].group}", "heading")  # shown over the labels
 _LEAST_MEANING = 40  # cells beside the columns from which statistics are explained there
 COLUMN_ROLES: tuple[Name, Name] = ("unscaled", "scaled")
@@ -149,7 +123,7 @@ def table_rows(contents: TableContents, shown: Sequence[str] | None = None) -> l
 
 def has_row(statistic: Statistic, contents: TableContents) -> bool:
     """Return whether a statistic has a row: it is not only exported, and it has a value or may get one."""
-    if statistic.name in EXPORTED_ONLY:
+    if statistic.exported_only:
         return False
     if not statistic.omissible or (statistic.optional and not contents.full):
         return True
@@ -171,13 +145,12 @@ def rows_for(contents: TableContents, room: int) -> list[TableRow]:
     everything = table_rows(contents)
     if len(everything) <= room:
         return everything
-    known = [row.statistic.name for row in everything if row.statistic]
-    first = [name for name in (*ESSENTIAL, *failures(contents.columns), *_NEXT) if name in known]
-    first = [*dict.fromkeys(first)]
-    names = [*first, *(name for name in known if name not in first)]
+    failed = failures(contents.columns)
+    known = [row.statistic for row in everything if row.statistic]
+    known.sort(key=lambda statistic: 0 if statistic.name in failed else statistic.rank)
     others = sum(row.statistic is None and not row.is_heading for row in everything)
-    least = len(ESSENTIAL) + len(failures(contents.columns))
-    return table_rows(contents, names[: max(room - others, least)])
+    least = len(ESSENTIAL) + len(failed)
+    return table_rows(contents, [statistic.name for statistic in known[: max(room - others, least)]])
 
 
 def failures(columns: Sequence[Column]) -> list[str]:
@@ -439,10 +412,3 @@ def _beginnings(definition: str) -> tuple[str, ...]:
     head = re.split("[:;] |[：；]", sentence)[0]
     commas = [comma.start() for comma in re.finditer(", |，", head)]
     return sentence, head, *(head[:at] for at in reversed(commas))
-
-
-# The rows of a head that even little room has.
-LEADING = (
-    "logit_std", "entropy", "effective_keys", "max_weight", "one_hot_rows", "first_key_weight", "jacobian_norm",
-    "dead_rows",
-)  # fmt: skip

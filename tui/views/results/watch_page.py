@@ -181,7 +181,7 @@ def _folded(shown: RunSnapshot, chosen: Place) -> list[_Row]:
         if layer == chosen[0]:
             rows += of
             continue
-        known = [each.values for each in of if each.values]
+        known = [shown.trends[each.place] for each in of if each.place in shown.trends]
         values = [largest_of(together) for together in zip(*known, strict=True)]
         worst = max(of, key=lambda each: -math.inf if math.isnan(each.now) else each.now)
         name = message("layer {layer}", layer=shown.layers[layer])

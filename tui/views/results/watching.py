@@ -10,13 +10,14 @@ from rich.cells import set_cell_size
 
 from ....core.message import counted, joined, message
 from ....core.statistics.catalogue import STATISTIC, STATISTICS
-from ....core.tables.runs import change_words, first_words, logit_words, offender_words
+from ....core.tables.runs import change_words, growth_words, logit_words, passes_words, trend_cells
 from ...language.cells import cells as cells_of
-from ...language.cells import to_left, to_right
+from ...language.cells import to_right
 from ..glyphs import Glyphs
-from ..lines import Line, Role, Span, fitted, merged, window
+from ..lines import Line, Role, Span, fitted, merged
 from ..numbers import short, short_in_unit, signed
 from ..plots.axes import Axis
+from ..plots.head_map import WIDEST, MapWindow, Place, map_window, shade
 
 if TYPE_CHECKING:
     from ....core.watching.limits import HeadTrend
@@ -37,7 +38,6 @@ _ROOMY, _ROOMY_BESIDE = 60, 90  # cells that long titles need; beside a baseline
 _ROOMY_PASSED = 31  # cells more beside heads that were over the limit
 _NARROW = 48  # cells below which the change since a baseline stands instead of the growth
 _NUMBER, _NUMBERS = 6, 13  # cells for a number, and for its change, too
-_CELL = 3  # cells of a head, if there is space
 _MARGIN = 5  # cells for the name of a layer
 
 
@@ -158,7 +158,6 @@ def _limit_words(shown: RunSnapshot) -> str:
     soon = next((each for each in shown.ranked if not each.over and each.passes_in is not None), None)
     if soon is None:
         return message("{over}.", over=said)
-    _, growth, steps = offender_words(soon, shown.per)
     place = _place_words(shown, soon)
     return counted(
         "{over}; {place}, {growth} per step, passes it in about {steps} steps.",
@@ -166,8 +165,8 @@ def _limit_words(shown: RunSnapshot) -> str:
         shown.per,
         over=said,
         place=place,
-        growth=growth,
-        steps=steps,
+        growth=growth_words(soon, shown.per),
+        steps=passes_words(soon),
     )
 
 
@@ -186,7 +185,7 @@ def ranked_lines(
     """
     ranked = shown.ranked[first : None if count is None else first + count]
     columns = _columns(shown, ranked, width)
-    _align(columns.get("growth", []))
+    _align(columns.get(_GROWTH, []))
     said = {
         name: [
             glyphs.say(title),
@@ -214,32 +213,21 @@ def ranked_lines(
     return lines
 
 
-_SPARED = ("growth", "peak_step", "passes_in")  # columns that are left out for a trend, the first one first
+_GROWTH = "growth_per_1000_steps"
+# From the left, after the head.
+_COLUMNS = ("max_logit", "change", "first_over", "peak", "peak_step", _GROWTH, "passes_limit_in")
+_SPARED = (_GROWTH, "peak_step", "passes_limit_in")  # columns that are left out for a trend, the first one first
 
 
 def _columns(shown: RunSnapshot, ranked: Sequence[HeadTrend], width: int) -> dict[str, list[str]]:
     """Return the columns of the list, from the left, each a title and a cell for each head."""
     roomy = width >= (_ROOMY if shown.changes is None else _ROOMY_BESIDE) + (_ROOMY_PASSED if shown.passed else 0)
-    words = [offender_words(each, shown.per) for each in ranked]
-    found = {
-        "head": [message("head"), *(place_of(shown, each.layer, each.head) for each in ranked)],
-        "value": [message("largest |logit|") if roomy else "|logit|", *(value for value, _, _ in words)],
-    }
-    if shown.changes is not None:
-        since = message("since {baseline}", baseline=shown.baseline) if roomy else message("change")
-        found["change"] = [since, *(change_words(shown.change(each.layer, each.head)) for each in ranked)]
-    if shown.passed:
-        found["first_over"] = [message("first over"), *map(first_words, ranked)]
-        found["peak"] = [message("peak"), *(logit_words(each.peak) for each in ranked)]
-        found["peak_step"] = [message("at step"), *(f"{each.peak_step}" for each in ranked)]
-    if shown.changes is None or width >= _NARROW:
-        per = counted("per step", "per {number:,} steps", shown.per)
-        found["growth"] = [
-            per if roomy else message("per {steps:,}", steps=shown.per),
-            *(growth for _, growth, _ in words),
-        ]
-    limit = message("steps to {limit:g}", limit=shown.limit) if roomy else message("to {limit:g}", limit=shown.limit)
-    found["passes_in"] = [limit, *(passes for _, _, passes in words)]
+    cells = {cell.name: cell for cell in trend_cells(shown) if cell.label}
+    if shown.changes is not None and width < _NARROW:
+        del cells[_GROWTH]
+    found = {"head": [message("head"), *(place_of(shown, each.layer, each.head) for each in ranked)]}
+    for cell in (cells[name] for name in _COLUMNS if name in cells):
+        found[cell.name] = [cell.label if roomy else cell.short or cell.label, *map(cell.text, ranked)]
     return found
 
 
@@ -397,44 +385,48 @@ def is_over(value: float, limit: float) -> bool:
 
 def wanted_width(shown: RunSnapshot) -> int:
     """Return the width of a map with whole cells."""
-    return _MARGIN + _CELL * max(shown.heads)
+    return _MARGIN + WIDEST * max(shown.heads)
 
 
-def map_lines(shown: RunSnapshot, statistic: str, chosen: tuple[int, int], size: Size, glyphs: Glyphs) -> list[Line]:
+def shown_part(shown: RunSnapshot, chosen: Place, size: Size) -> MapWindow:
+    """Return the part of a map that its lines show in this size."""
+    width, height = size
+    return map_window(shown.heads, chosen, _MARGIN, width, height - 2)
+
+
+def map_lines(shown: RunSnapshot, statistic: str, chosen: Place, size: Size, glyphs: Glyphs) -> list[Line]:
     """Return a line for each layer, a cell for each head: darker is larger, `!` is over the limit, `^` was over it.
 
     Logits are shaded by their logarithm, other statistics linearly. Beside a baseline, a cell is the change since it.
     Of a map that does not fit, return the part around the chosen head.
     """
-    width, height = size
+    width, _ = size
+    part = shown_part(shown, chosen, size)
     table = _mapped(shown, statistic)
     numbers = [value for row in table for value in row if math.isfinite(value)]
     low, high = min(numbers, default=0.0), max(numbers, default=0.0)
     axis = Axis(low, high, 10 if statistic == LOGITS and shown.baseline is None and low > 0 else 0)
     unit = _unit(statistic)
     flat = short_in_unit(low, unit, glyphs) == short_in_unit(high, unit, glyphs)  # the rest is noise
-    most = max(shown.heads)
-    each = min(max((width - _MARGIN) // most, 1), _CELL)
-    down, across = height - 2, (width - _MARGIN) // each
-    first_layer, first_head = window(chosen[0], len(table), down), window(chosen[1], most, across)
     over = {(one.layer, one.head) for one in shown.ranked if one.over}
     marks = {(one.layer, one.head): "!" if one.over else "^" for one in shown.ranked if one.first_over is not None}
-    lines: list[Line] = []
-    for layer in range(first_layer, min(first_layer + down, len(table))):
-        spans: list[Span] = [(f"{shown.layers[layer][: _MARGIN - 1]:>{_MARGIN - 1}} ", "label")]
-        for head in range(first_head, min(first_head + across, len(table[layer]))):
-            here, value = (layer, head), table[layer][head]
-            part = 0.0 if flat or math.isinf(value) else axis.place(value) or 0.0
-            text = _shade(value, part, here == chosen, glyphs)
-            mark = marks.get(here, "")
-            text = set_cell_size(mark if mark and each == 1 else text + mark, each)
-            spans.append((text, "cursor" if here == chosen else "alert" if here in over else "scaled"))
-        lines.append(fitted(tuple(spans), width))
+
+    def cell(place: Place) -> Span:
+        layer, head = place
+        value, mark = table[layer][head], marks.get(place, "")
+        level = 1.0 if math.isinf(value) else 0.0 if flat or math.isnan(value) else axis.place(value) or 0.0
+        text = " " if math.isnan(value) else shade(level, place == chosen, glyphs)
+        text = set_cell_size(mark if mark and part.cell == 1 else text + mark, part.cell)
+        return text, "cursor" if place == chosen else "alert" if place in over else "scaled"
+
     legend = _legend(low, high, unit, glyphs, shown.baseline is not None) if numbers else ""
     legend = legend or glyphs.say("no numbers to show")
     legend += _legend_of_marks([*marks.values()], width - cells_of(legend), glyphs)
-    if down < len(table) or across < most:
+    most = max(shown.heads)
+    if len(part.layers) < len(table) or len(part.heads) < most:
         legend += glyphs.say("  part of {layers} x {heads}", layers=len(table), heads=most)
+    names = [f"{name[: _MARGIN - 1]:>{_MARGIN - 1}} " for name in shown.layers]
+    lines = [fitted(line, width) for line in part.lines(names, cell)]
     return [*lines, (), fitted(((legend, "dim"),), width)]
 
 
@@ -463,28 +455,3 @@ def _mapped(shown: RunSnapshot, statistic: str) -> Sequence[Sequence[float]]:
     if shown.baseline is None:
         return table
     return (shown.changes or {}).get(statistic) or [[math.nan] * len(row) for row in table]
-
-
-def head_at(shown: RunSnapshot, chosen: tuple[int, int], size: Size, x: int, y: int) -> tuple[int, int] | None:
-    """Return the head at a cell of the lines that `map_lines` returns for the same size, if there is one."""
-    width, height = size
-    most = max(shown.heads)
-    each = min(max((width - _MARGIN) // most, 1), _CELL)
-    layer = window(chosen[0], len(shown.layers), height - 2) + y
-    head = window(chosen[1], most, (width - _MARGIN) // each) + (x - _MARGIN) // each
-    inside = x >= _MARGIN and 0 <= y < height - 2 and layer < len(shown.layers)
-    return (layer, head) if inside and head < shown.heads[layer] else None
-
-
-def _shade(value: float, part: float, chosen: bool, glyphs: Glyphs) -> str:
-    """Return the two cells of a value, which is this `part` of the way from the lightest shade to the darkest.
-
-    The chosen head has a digit from 0 to 9, because a reversed block would be blank.
-    """
-    if math.isnan(value):
-        return " "
-    steps = len(glyphs.shades) - 1
-    part = 1.0 if math.isinf(value) else part
-    if chosen:
-        return to_left(str(min(int(part * 10), 9)), 2)
-    return glyphs.shades[1 + min(int(part * steps), steps - 1)] * 2
