@@ -30,7 +30,13 @@ class Room:
 
 
 ROOMS = (
-    Room("parameters", "core", "core/ parameters scales formula* grid models texts sources against api"),
+    Room(
+        "parameters",
+        "core",
+        "core/ parameters scales formula* grid models texts sources against api report_code cli/ refusals "
+        "report_command command_help outside_text overwriting tui/ files language settings views/ panel bars "
+        "docs/ json_page",
+    ),
     Room(
         "attention",
         "core/attention",
@@ -52,12 +58,12 @@ ROOMS = (
     Room(
         "diagnosis",
         "core/diagnosis",
-        "core/ diagnosis_[!a]* diagnosis_autocast scale_by_position replay cli/ check_command diagnose_command",
+        "core/ diagnosis_* groups scale_by_position replay cli/ check_command diagnose_command several_files",
     ),
     Room(
         "judgement",
         "core/diagnosis/judgement",
-        "core/ diagnosis_reading diagnosis_conventions diagnosis_verdicts diagnosis_agreement",
+        "core/ diagnosis_reading diagnosis_conventions diagnosis_verdicts diagnosis_agreement diagnosis_*",
     ),
     Room(
         "comparing",
@@ -74,7 +80,11 @@ ROOMS = (
         "core/tables",
         "core/ table export cost worked_example cli/ *_command json_lines html views/ cost_view watching_view",
     ),
-    Room("questions", "core/questions core/api", "core/ api cli/ reproduce *_command code_format executors resuming"),
+    Room(
+        "questions",
+        "core/questions core/api",
+        "core/ api calls library_code cli/ refusals reproduce *_command code_format json_lines executors resuming",
+    ),
     Room("programs", "core/program", "core/ *_code"),
     Room(
         "recorder",
