@@ -421,7 +421,8 @@ def test_a_mask_or_bias_that_fits_several_axes_is_noted_or_asked_about(tmp_path:
     q, k = Q[:, :2], K[:, :2]
     few: dict[str, Array] = {"q": q, "k": k}
     for shape, noted in (
-        ((2, 11, 11), True), ((1, 2, 11, 11), False), ((2, 2, 11, 11), False), ((4, 11, 11), False), ((11, 11), False),
+        ((2, 11, 11), True), ((1, 2, 11, 11), False), ((2, 2, 11, 11), False), ((4, 11, 11), False),
+        ((11, 11), False),
     ):  # fmt: skip
         bias = rng.normal(size=shape)
         capture = captured(tmp_path, few | {"bias": bias})
@@ -531,7 +532,8 @@ def test_padding_masks_of_a_transformer_belong_to_its_encoder_decoder_or_memory(
     short = np.array([[5], [11]]) <= KEY
     src, tgt, memory = (f"{of}_key_padding_mask" for of in ("src", "tgt", "memory"))
     for masks, used in (
-        ({src: ~REAL, memory: short}, (src, None, memory, memory)), ({src: ~REAL, tgt: short}, (src, tgt, None, None)),
+        ({src: ~REAL, memory: short}, (src, None, memory, memory)),
+        ({src: ~REAL, tgt: short}, (src, tgt, None, None)),
     ):  # fmt: skip
         capture = opened(tmp_path, q_and_k | masks, **TOLD)
         assert {layer.name: layer.mask for layer in capture.layers} == dict(zip(modules, used, strict=True))
