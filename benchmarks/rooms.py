@@ -85,7 +85,7 @@ ROOMS = (
         "core/questions core/api",
         "core/ api calls library_code cli/ refusals reproduce *_command code_format json_lines executors resuming",
     ),
-    Room("programs", "core/program", "core/ *_code"),
+    Room("programs", "core/program", "core/ *_code cli/ code_format"),
     Room(
         "recorder",
         "core/recorder tui/cli/commands/record.py",
