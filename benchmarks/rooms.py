@@ -74,7 +74,7 @@ ROOMS = (
     Room("watching", "core/watching", "core/ watching cli/ watch_command views/ watching_view"),
     Room("training", "core/training", "core/ training cli/ train_command"),
     Room("learning", "core/learning", "core/ learning claim* cli/ learn_command"),
-    Room("work", "core/work", "core/ work sweep* rules cli/ executors resuming"),
+    Room("work", "core/work", "core/ work sweep* rules cli/ executors resuming tui/ workers executor"),
     Room(
         "tables",
         "core/tables",
@@ -83,7 +83,8 @@ ROOMS = (
     Room(
         "questions",
         "core/questions core/api",
-        "core/ api calls library_code cli/ refusals reproduce *_command code_format json_lines executors resuming",
+        "core/ api calls library_code views/ notice cli/ refusals reproduce *_command code_format json_lines "
+        "executors resuming",
     ),
     Room("programs", "core/program", "core/ *_code cli/ code_format"),
     Room(

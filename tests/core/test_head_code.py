@@ -163,6 +163,7 @@ def test_rules_of_rows_have_a_multiplier_for_each(name: str, rule: str, dialect:
 ABOUT: dict[str, dict[str, Any]] = {
     "window": {"window": [2, 0], "causal": True},
     "factors": {"prescaled": [0.5, 2.0]},
+    "a factor": {"prescaled": [0.5, 1.0], "causal": True},
     "window of both sides": {"window": [1, 2], "causal": False},
     "chunks": {"chunk": 3, "causal": True},
     "window and chunks": {"window": [1, 0], "chunk": 4, "causal": True},
@@ -187,7 +188,7 @@ def test_the_code_of_a_head_with_such_metadata_prints_its_numbers(
     about = dict(ABOUT[name])
     path = saved(tmp_path, {}, about.pop("queries", 6), **about)
     assert compared(program(path, dialect)) == ""
-    for rule in BY_ROW[:2]:
+    for rule in (*BY_ROW[:2], "rms_sqrt_d_k"):
         assert compared(program(path, dialect, rules=("none", rule))) == ""
 
 

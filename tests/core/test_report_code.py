@@ -143,6 +143,30 @@ def test_settings_that_differ_in_more_than_the_rule_share_what_they_can() -> Non
     assert text.count("def measure") == 2
 
 
+OF_ROUNDING, OF_SINK, OF_GRADIENT = (
+    {"weight_lost"},
+    {"first_key_weight", "sink_weight"},
+    {"grad_q_median", "grad_q_rms"},
+)
+OF_EXTREMES = {"logit_max", "logit_std"}
+
+
+@for_each(
+    ("change", "differs"),
+    [
+        ({"mask": "causal"}, {"first_key_weight"}), ({"sink": "logit"}, OF_SINK),
+        ({"precision": "float16"}, OF_ROUNDING),
+        ({"precision": "float16", "arithmetic": "eager"}, OF_ROUNDING),
+        ({"precision": "float16", "arithmetic": "eager", "std_q": 55.0, "std_k": 55.0}, OF_ROUNDING | OF_EXTREMES),
+        ({"precision": "float16", "std_q": 55.0, "std_k": 55.0}, OF_ROUNDING),
+        ({"mechanism": "additive"}, OF_GRADIENT), ({"scale": "rms_none"}, OF_GRADIENT), ({"softcap": 2.0}, set()),
+    ],
+)  # fmt: skip
+def test_a_program_prints_the_statistics_that_it_can_compute(change: dict[str, Any], differs: set[str]) -> None:
+    usual, found = (set(expected_in(program(replace(SMALL, **of)))) for of in ({}, change))
+    assert usual ^ found == {STATISTIC[name].label for name in differs}
+
+
 def test_large_settings_take_fewer_draws_and_say_so() -> None:
     large = Parameters(n_keys=8192, n_queries=8192, batch=4096)
     assert draws_of(large) == 2
