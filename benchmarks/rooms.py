@@ -78,7 +78,7 @@ ROOMS = (
     Room(
         "tables",
         "core/tables",
-        "core/ table export cost worked_example cli/ *_command json_lines html views/ cost_view watching_view",
+        "core/ table export cost worked_example groups cli/ *_command json_lines html views/ cost_view watching_view",
     ),
     Room(
         "questions",

@@ -18,6 +18,7 @@ from attn_tui.core.diagnosis.groups import (
 )
 from attn_tui.core.diagnosis.results import Expected, Finding, Product, Verdict, Word
 from attn_tui.core.message import message, plain
+from attn_tui.core.tables.diagnosis import fault_statement, head_mark
 from cases import for_each
 
 HEADS = 8
@@ -87,6 +88,31 @@ def test_faults_of_other_causes_labels_and_expectations_are_groups_of_their_own(
     ]
     assert len({group.fault.label for group in found}) == 4  # of scale, of the soft-cap, not judged, unusual
     assert [group.fault.severe for group in found] == [True, True, True, True, False, False]
+    assert [fault_statement(group).tone for group in found] == ["wrong"] * 4 + ["neutral", "undecided"]
+    [healthy] = of(judged((0, 0, verdict())))
+    assert fault_statement(healthy).tone == "right"
+
+
+@for_each(
+    ("judgement", "state", "rules", "tone", "says"),
+    [
+        (verdict(), "", (), "right", "× 0.1768"),
+        (
+            verdict("cause", 1 / 32, TWICE),
+            "",
+            (),
+            "wrong",
+            "scale-twice = scale-1-over-d, × 0.03125",
+        ),
+        (verdict("cause", 1 / 32, TWICE), "", ("max-logit", "spread"), "wrong", "max-logit, spread, × 0.03125"),
+        (verdict("cause", None, replace(TWICE, also=())), "downstream", (), "downstream", "scale-twice"),
+    ],
+)
+def test_the_mark_of_a_head_is_its_causes_or_the_rules_that_it_breaks(
+    judgement: Verdict, state: str, rules: Sequence[str], tone: str, says: str
+) -> None:
+    mark = head_mark(HeadVerdict(LAYERS[1], 3, judgement), state, rules)
+    assert (mark.layer, mark.head, mark.tone, mark.says) == (LAYERS[1], 3, tone, says)
 
 
 def test_all_causes_of_a_head_are_told() -> None:
