@@ -70,7 +70,7 @@ ROOMS = (
         "core/diagnosis/comparing",
         "core/ comparing* score_change diagnosis_extremes cli/ compare_command",
     ),
-    Room("heads", "core/diagnosis/heads", "core/ head* cli/ inspect_command"),
+    Room("heads", "core/diagnosis/heads", "core/ head* capture_features cli/ inspect_command"),
     Room("watching", "core/watching", "core/ watching cli/ watch_command views/ watching_view"),
     Room("training", "core/training", "core/ training cli/ train_command"),
     Room("learning", "core/learning", "core/ learning claim* cli/ learn_command"),

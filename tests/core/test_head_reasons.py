@@ -95,9 +95,11 @@ def test_they_are_near_one_for_independent_normal_components_under_the_usual_sca
 def test_dimensions_and_cosines_are_those_of_all_pairs(tmp_path: Path) -> None:
     q, k = normal(heads=3, tokens=30)
     k[:, :, 0] *= 5
+    tiny = [found(capture_of(tmp_path, q * 1e-4, k * 1e-4, 0.25), head) for head in range(3)]
     capture = capture_of(tmp_path, q, k, 0.25)
     for head in range(3):
         one = found(capture, head)
+        assert tiny[head].dimensions == one.dimensions
         scores = q[0, head] @ k[0, head].T
         shares = np.linalg.svd(scores - scores.mean(axis=1, keepdims=True), compute_uv=False) ** 2
         held = np.cumsum(shares) / shares.sum()
