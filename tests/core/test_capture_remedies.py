@@ -101,6 +101,12 @@ def test_as_many_tokens_as_the_model_has_heads_are_probably_heads(tmp_path: Path
     path = save(tmp_path / "x.safetensors", tensors, schema="attn-tui/qk-2", config=CONFIG)
     assert "the axes of heads and tokens are probably exchanged" in refusal(path)
     assert open_capture(path, "batch,token,head,d_k").layers[0].refusal == ""
+    for shape, of_k, told in (
+        ((2, 9, 4, 8), (2, 9, 5, 8), {}), ((2, 9, 5, 8), (2, 9, 5, 8), {}), ((2, 3, 4, 8), (2, 3, 4, 8), {}),
+        ((2, 9, 4, 8), (2, 9, 4, 8), {"n_heads": 9}),
+    ):  # fmt: skip
+        tensors = {"q": numbers(*shape), "k": numbers(*of_k, seed=1)}
+        assert opened(tmp_path, tensors, schema="attn-tui/qk-2", config=CONFIG, **told).layers[0].refusal == ""
 
 
 def test_rows_beyond_the_keys_are_positions_among_the_queries_of_another_text(tmp_path: Path) -> None:
@@ -118,7 +124,15 @@ def test_tensors_of_any_names_are_chosen_for_all_layers(tmp_path: Path) -> None:
     capture = open_capture(path, tensor="q=h.*.left,k=h.*.right")
     assert [layer.index for layer in capture.layers] == [0, 7]
     assert_holds(capture, Q, K)
-    for wrong in ("q=h.*.left", "q=h.*.left,k=h.*.up", "q=h.*.up,k=h.*.right", "left,right", "q=h.*.left,k=x,o=y"):
+    for wrong in (
+        "q=h.*.left",
+        "q=h.*.left,k=h.*.up",
+        "q=h.*.up,k=h.*.right",
+        "left,right",
+        "q=h.*.left,k=x,o=y",
+        "q=h.*.left,k=",
+        "q=,k=h.*.right",
+    ):
         with pytest.raises(CaptureError, match="--tensor"):
             open_capture(path, tensor=wrong)
     for command in ("inspect", "diagnose", "check"):

@@ -95,6 +95,13 @@ def test_a_result_of_attention_or_of_another_module_is_named_only(
             "layers.0.attn.rel_embeddings.weight", "layers.0.attn.rel_pos_bias",
             "layers.0.attn.relative_attention_bias.weight")),
         ("adjacency", numbers(5, 6), True), ("attention_rollout", numbers(5, 6), False),
+        ("attention_rollout", numbers(5, 6) > 0, True), ("adjacency", numbers(2, 5), False),
+        *((f"layers.0.attn.row_max{dot}", array, changes) for dot, array, changes in (
+            ("", numbers(2, 4, 5), False), ("", numbers(2, 4, 5) > 0, True), ("", numbers(2, 4, 6) > 0, True),
+            ("", numbers(2, 4, 3) > 0, False))),
+        *((f"layers.0.attn.beta{number}", numbers(*shape), changes) for number, (shape, changes) in enumerate((
+            ((7, 5), False), ((2, 6), True), ((3, 6), False), ((6, 5), False)))),
+        *(("keep", numbers(*shape) > 0, False) for shape in ((3, 6), (2, 5), (2, 2, 6))),
         *(("keep", numbers(*shape) > 0, True) for shape in ((6,), (2, 6), (5, 6))),
         ("layers.0.attn.keep", numbers(2, 1, 1, 6) > 0, True),
         ("layers.0.attn.num_batches_tracked", np.array([7]), False),
@@ -200,6 +207,8 @@ def test_a_bias_of_positions_in_one_layer_may_belong_to_all(tmp_path: Path, name
     assert layer == "encoder.block.1.attn"
     assert why.startswith(f"tensor 'encoder.block.0.attn.{name}' may belong to this layer too")
     assert not refused(stack | {name: bias})
+    both = stack | {f"encoder.block.0.attn.{name}": bias, "encoder.block.1.attn.temperature": numbers(1)}
+    assert "temperature" in refused(both)["encoder.block.1.attn"]
     assert not refused(stack | {f"encoder.block.{i}.attn.{name}": bias for i in range(2)})
     capture = opened(tmp_path, stack | of("decoder.block.0.layer.1.EncDecAttention") | {name: bias}, **SAID)
     assert [layer.bias for layer in capture.layers] == [None if layer.cross else name for layer in capture.layers]
