@@ -189,6 +189,11 @@ LATENT = '{"qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "kv_lora_rank": 512,
             0,
             192**-0.5 * YARN**2,
         ),
+        ('{"attn_config": {"softmax_scale": 0.05}, "head_dim": 64}', 0, 0.05),
+        ('{"model_type": "inkling", "head_dim": 64}', 0, 1 / 64),
+        ('{"hidden_size": 768, "num_attention_heads": 12, "pos_att_type": "c2p"}', 0, 128**-0.5),
+        (LATENT % '{"type": "yarn", "factor": 1, "mscale_all_dim": 1.0}', 0, 192**-0.5),
+        ('{"head_dim": 64, "rope_scaling": {"type": "yarn", "factor": 40, "mscale_all_dim": 1}}', 0, 1 / 8),
         # One key of two says nothing.
         (LATENT % '{"factor": 40}', 0, 192**-0.5),
         (LATENT % '{"mscale_all_dim": 1.0}', 0, 192**-0.5),
@@ -259,11 +264,55 @@ def test_an_expected_number_that_is_none_is_refused(expect: float) -> None:
         expecting(expect)
 
 
-def test_windows_and_soft_caps_are_read() -> None:
-    types = '"layer_types": ["sliding_attention", "full_attention"]'
-    text = f'{{"sliding_window": 512, {types}, "attn_logit_softcapping": 50}}'
-    found = parse_configuration(text, "config.json")
-    assert (found.window_of(0), found.window_of(1), found.softcap) == (512, None, 50.0)
+@for_each(
+    ("text", "windows"),
+    [
+        ('{"sliding_window": 512, "layer_types": ["sliding_attention", "full_attention"]}', [512, None, None]),
+        ('{"sliding_window": 512, "layer_types": ["full_attention"], "model_type": "phi3"}', [None, 512, 512]),
+        ('{"sliding_window": 512, "model_type": "mistral"}', [512] * 3), ('{"sliding_window": 512}', [None] * 3),
+        ('{"sliding_window": 0, "model_type": "mistral"}', [None] * 3),
+    ],
+)  # fmt: skip
+def test_windows_of_layers_are_read(text: str, windows: list[int | None]) -> None:
+    assert [parse_configuration(text, "c").window_of(layer) for layer in range(3)] == windows
+
+
+@for_each(
+    ("text", "name", "value"),
+    [
+        *((f'{{"{key}": 50}}', "softcap", 50)
+          for key in ("attn_logit_softcapping", "attention_logit_cap", "conf_attention_logit_cap")),
+        ('{"rope_theta": 1e4}', "rope_theta", 1e4),
+        ('{"rope_theta": 1e4, "rope_parameters": {"rope_theta": 1e6}}', "rope_theta", 1e6),
+        ('{"rope_parameters": {"full_attention": {"rope_theta": 1e6}, "rope_theta": 1e4}}', "rope_theta", 1e6),
+        ('{"rotary_pct": 0.25}', "rotary_share", 0.25),
+        ('{"rotary_pct": 0.25, "rope_parameters": {"partial_rotary_factor": 0.5}}', "rotary_share", 0.5),
+        ('{"key_multiplier": 0.5, "qk_scale_factor": 3}', "inside", 1.5), ('{"qk_scale_factor": 3}', "inside", 3),
+        ('{"rope_scaling": {"type": "yarn", "mscale": 0}}', "mscale", 0),
+        ('{"rope_scaling": {"type": "yarn", "original_max_position_embeddings": 8}, "max_position_embeddings": 32}',
+         "rope_factor", 4),
+        ('{"rope_scaling": {"type": "yarn", "factor": 3, "original_max_position_embeddings": 8}, '
+         '"max_position_embeddings": 32}', "rope_factor", 3),
+        ('{"rope_scaling": {"type": "yarn"}, "max_position_embeddings": 32}', "rope_factor", None),
+        ('{"rope_scaling": {"type": "yarn"}, "original_max_position_embeddings": 32}', "rope_factor", None),
+        ('{"hidden_size": 768, "n_head": 12}', "width", 64), ('{"n_head": 12}', "width", None),
+        ('{"d_kv": 96, "hidden_size": 768, "n_head": 12}', "width", 96),
+    ],
+)  # fmt: skip
+def test_keys_of_a_configuration_are_read(text: str, name: str, value: float | None) -> None:
+    assert getattr(parse_configuration(text, "c"), name) == value
+
+
+@for_each(
+    "text",
+    [
+        "[]", "3", *(f'{{"head_dim": {value}}}' for value in ("0", "-1", "64.5", "1e16", '"x"', "true", '[64, "x"]')),
+        '{"attention_multiplier": 0}', '{"attention_multiplier": 1e60}', '{"rope_scaling": {"mscale": -1}}',
+    ],
+)  # fmt: skip
+def test_a_configuration_that_makes_no_sense_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match=r"^c: "):
+        parse_configuration(text, "c")
 
 
 LONGROPE = '{"rope_scaling": {"rope_type": "longrope", "factor": %s}, "original_max_position_embeddings": %s}'
@@ -283,6 +332,8 @@ def test_the_amplitude_of_longrope(factor: object, original: int, amplitude: flo
         ("{}", False), ('{"head_dim": 64}', False), ('{"model_type": "llama"}', True),
         ('{"attention_multiplier": 0.1}', True), ('{"query_pre_attn_scalar": 64}', True),
         ('{"scale_attn_weights": false}', True), ('{"scale_attn_weights": true}', False),
+        ('{"attn_config": {"softmax_scale": 0.05}}', True), ('{"key_multiplier": 0.5}', True),
+        ('{"log_scaling_n_floor": 8192}', True), ('{"model_type": "unheard_of"}', False),
         ('{"scale_attn_by_inverse_layer_idx": true}', True), ('{"model_type": "gpt_neo"}', True),
     ],
 )  # fmt: skip
