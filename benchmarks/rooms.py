@@ -63,7 +63,8 @@ ROOMS = (
     Room(
         "judgement",
         "core/diagnosis/judgement",
-        "core/ diagnosis_reading diagnosis_conventions diagnosis_verdicts diagnosis_agreement diagnosis_*",
+        "core/ diagnosis_reading diagnosis_conventions diagnosis_verdicts diagnosis_agreement diagnosis_coarse "
+        "diagnosis_recorded diagnosis_extremes",
     ),
     Room(
         "comparing",
