@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,6 +19,7 @@ from attn_tui.core.diagnosis.results import Verdict
 from attn_tui.core.diagnosis.subject import StatedFacts
 from attn_tui.core.diagnosis.verdict import diagnose
 from attn_tui.core.errors import InputError
+from capture_files import layered, named, opened
 from cases import for_each
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 
@@ -161,6 +163,46 @@ def test_the_configuration_of_the_file_and_of_the_user(tmp_path: Path) -> None:
     made = attended(found, D**-0.5, CAUSAL)
     lost = verdicts(tmp_path, {**stored, "lse": made["lse"]}, given=capped, causal="true")
     assert causes(lost) == ["softcap-missing"] * HEADS
+
+
+@for_each(
+    ("said", "configured", "window", "softcap"),
+    [
+        ({}, {}, None, None), ({}, {"sliding_window": 10}, 10, None),
+        ({"window": 6}, {"sliding_window": 10}, 6, None),
+        ({"window": "[6, 0]"}, {}, 7, None), ({"window": "[-1, 0]"}, {"sliding_window": 10}, 10, None),
+        ({"causal": "false"}, {"sliding_window": 10}, None, None), ({}, {"sliding_window": TOKENS}, None, None),
+        ({}, {"sliding_window": TOKENS - 1}, TOKENS - 1, None), ({}, {"attn_logit_softcapping": 3}, None, 3),
+        ({"softcap": 5}, {"attn_logit_softcapping": 3}, None, 5), ({"softcap": 5}, {}, None, 5),
+        ({"softcap": 5, "observed": True}, {"attn_logit_softcapping": 3}, None, 3),
+    ],
+)  # fmt: skip
+def test_a_configuration_completes_what_the_file_does_not_say(
+    said: dict[str, Any], configured: dict[str, Any], window: int | None, softcap: float | None, tmp_path: Path
+) -> None:
+    q, k = (np.ones((1, 1, TOKENS, D), np.float32) for _ in range(2))
+    told = {"schema": "attn-tui/qk-2", "scale": 0.1, "causal": "true"} | said
+    capture = opened(tmp_path, named({"q": q, "k": k}), **told)
+    config = parse_configuration(json.dumps({"model_type": "mistral"} | configured), "c")
+    subject = read_subject(capture, capture.layers[0], 0, None, config)
+    assert (subject.facts.window, subject.facts.softcap) == (window, softcap)
+    seen = PLACES[:, np.newaxis] - PLACES < (window or TOKENS)
+    seen = seen & (CAUSAL | (told["causal"] == "false"))
+    assert np.array_equal(
+        np.broadcast_to(True if subject.seen is None else subject.seen, (1, TOKENS, TOKENS))[0], seen
+    )
+
+
+def test_other_layers_of_its_kind_say_what_is_usual_for_a_recorded_one(tmp_path: Path) -> None:
+    layers: list[dict[str, Any]] = [
+        {"scale": 0.1}, {"scale": 0.2, "name": "other"}, {"prescaled": [None, 1], "scale": 0.3}, {"scale": 0.4},
+    ]  # fmt: skip
+    told = {"schema": "attn-tui/qk-2", "causal": "false", "layers": [{"observed": True} | each for each in layers]}
+    capture = opened(tmp_path, layered(4), **told)
+    own = [read_subject(capture, layer, 0, None, None).facts.others for layer in capture.layers]
+    assert own == [((3, 0.4),), (), ((0, 0.1), (3, 0.4)), ((0, 0.1),)]
+    unseen = replace(capture.layers[0], observed=False)
+    assert read_subject(capture, unseen, 0, None, None).facts.others == ()
 
 
 YARN = 0.1 * math.log(40) + 1
