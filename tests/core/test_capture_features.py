@@ -396,8 +396,14 @@ def test_the_halves_of_latent_attention_are_joined(tmp_path: Path, words: tuple[
         assert_measured(capture, 2, Expected(SCALE * (SCORES[:, 2] + rotary_q[:, 2] @ rotary_k[:, 0].mT)))
     lone = {name: array for name, array in halves.items() if name != f"layers.0.attn.k_{two}"}
     assert f"there is no 'layers.0.attn.k_{two}'" in refusal(save(tmp_path / "x.safetensors", lone))
-    narrow = halves | named({f"k_{two}": rotary_k[..., :3]})
-    assert "(d_k)" in refusal(save(tmp_path / "x.safetensors", narrow))
+    for name, part, reason in (
+        (f"k_{two}", rotary_k[..., :3], "(d_k)"),
+        (f"k_{two}", rotary_k[:, :, :5], "must have the same batch and tokens"),
+        (f"k_{two}", rotary_k[:1], "must have the same batch and tokens"),
+        (f"q_{two}", rotary_q[:, :2], "3 heads cannot share 2"),
+        (f"k_{two}", rotary_k[0, 0], "must have the axes of 'layers.0.attn.k_" + one),
+    ):
+        assert reason in refusal(save(tmp_path / "x.safetensors", halves | named({name: part})))
 
 
 def test_sinks_and_scales_of_heads_may_be_in_an_npz_file(tmp_path: Path) -> None:
