@@ -185,6 +185,7 @@ def test_a_capture_is_indexed_by_numbers_names_and_parts_of_names() -> None:
         ("layer.9", "no layer layer.9"),
         ((0, 12), "heads are 0 to 11"),
         ("layer", "6 layers are 'layer'"),
+        ((0, -13), "heads are 0 to 11"),
     )
     for place, words in wrong:
         with pytest.raises(KeyError, match=words):
@@ -233,6 +234,11 @@ def test_what_is_not_accepted_says_what_is() -> None:
             "side: must be one of a, b, not 'c'",
         ),
         (lambda: attn_tui.learn(13), "13: must be a step from 1 to 12"),
+        (lambda: attn_tui.learn("q9x"), "q9x: unknown name"),
+        (lambda: attn_tui.claims("no-such-claim"), "no-such-claim: unknown name"),
+        (lambda: attn_tui.open([]), "must be a file, a folder, a capture or calls of attn_tui.call, not list"),
+        (lambda: attn_tui.open(cast("Any", [3])), "must be a file, a folder, a capture or calls"),
+        (lambda: attn_tui.measure(scale=cast("Any", True)), "scale"),
         (lambda: attn_tui.cost(heads=None), "heads: must be a whole number"),
         (lambda: attn_tui.open("absent.npz"), "absent.npz"),
     ):

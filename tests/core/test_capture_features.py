@@ -179,9 +179,12 @@ CASES = [
     case(shown(NEAR)[:, :, ROWS], SAMPLED, causal="true", window=6),
     *(
         case(shown(NEAR, Z + added)[:, :, ROWS], SAMPLED | {"bias": stored}, causal="true", window=6)
-        for added, stored in ((B[0], B[0]), (B[0], B[0][:, ROWS]), (HIDING, HIDING), (B[0, 0, 0], B[0, 0, 0]))
+        for added, stored in (
+            (B[0], B[0]), (B[0], B[0][:, ROWS]), (HIDING, HIDING), (B[0, 0, 0], B[0, 0, 0]), (B[0, 0], B[0, 0]),
+        )
     ),
     case(Z + B[0], {"rows": KEY, "bias": B[0]}),
+    case(shown(CAUSAL)[:, :, ROWS], SAMPLED | {"query_mask": REAL}, None, left_out=~REAL[:, ROWS], causal="true"),
     *(case(shown(KEYS[:, np.newaxis]), {"mask": REAL}, left_out=out, attention=kind)
       for kind, out in (("self", ~REAL), ("cross", None))),
     *(

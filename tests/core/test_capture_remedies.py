@@ -10,7 +10,7 @@ import pytest
 from attn_tui.core.captures.files import CaptureError
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.tui.cli.main import main
-from capture_files import Array, assert_holds, numbers, opened, pair, refusal, save
+from capture_files import Array, assert_holds, numbers, opened, pair, refusal, refused, save
 from cases import for_each
 
 Q, K = pair(1, 4, 4, 6, 6, 8)
@@ -36,6 +36,19 @@ def test_names_that_differ_in_a_word_for_queries_and_keys_are_a_pair(tmp_path: P
         assert_holds(capture, Q, K)
         assert capture.layers[0].index == 0
         assert capture.notes, "what was assumed is said"
+
+
+@for_each(
+    ("q", "k", "linear"),
+    [
+        ("query", "key", True), ("q_lin", "k_lin", True), ("query_states", "key_states", False),
+        ("q_heads", "k_heads", False), ("xq", "xk", False),
+    ],
+)  # fmt: skip
+def test_names_of_projections_have_their_heads_side_by_side(tmp_path: Path, q: str, k: str, linear: bool) -> None:
+    tensors = {f"layers.0.attn.{q}": Q[0], f"layers.0.attn.{k}": K[0]}
+    said = refused(save(tmp_path / "x.safetensors", tensors)) or ""
+    assert ("like a projection" in said) is linear
 
 
 @for_each("ending", [".weight", ".bias", "_scale", "_mask", "_positions", "_cache"])

@@ -120,6 +120,13 @@ def test_a_tensor_of_another_module_or_kind_may_change_attention(
     assert (CHANGE in capture.layers[0].refusal, capture.unused) == (changes, (name,))
 
 
+def test_a_numbered_tensor_that_may_change_attention_is_of_the_layer_of_its_number(tmp_path: Path) -> None:
+    tensors = {f"{side}.{number}": array for number in (0, 3) for side, array in (("q", Q), ("k", K))}
+    for name, refused in (("temperature.3", [False, True]), ("temperature", [True, True])):
+        capture = opened(tmp_path, tensors | {name: numbers(3)}, **TOLD)
+        assert [CHANGE in layer.refusal for layer in capture.layers] == refused
+
+
 KEYS: list[tuple[str, object]] = [
     *[("softmax", each) for each in ("off-by-one", "off by one", "off_by_one", False)], ("softmax_one", "true"),
     *[("softmax_type", "off-by-one"), ("softmax_type", "learnable"), ("softmax_offset", 1), ("logit_offset", 1)],
@@ -209,6 +216,10 @@ def test_a_bias_of_positions_in_one_layer_may_belong_to_all(tmp_path: Path, name
     assert not refused(stack | {name: bias})
     both = stack | {f"encoder.block.0.attn.{name}": bias, "encoder.block.1.attn.temperature": numbers(1)}
     assert "temperature" in refused(both)["encoder.block.1.attn"]
+    entries = [{}, {"attention": "cross"}]
+    assert (
+        not opened(tmp_path, stack | {f"encoder.block.0.attn.{name}": bias}, **SAID, layers=entries).layers[1].refusal
+    )
     assert not refused(stack | {f"encoder.block.{i}.attn.{name}": bias for i in range(2)})
     capture = opened(tmp_path, stack | of("decoder.block.0.layer.1.EncDecAttention") | {name: bias}, **SAID)
     assert [layer.bias for layer in capture.layers] == [None if layer.cross else name for layer in capture.layers]
