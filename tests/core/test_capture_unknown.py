@@ -290,6 +290,8 @@ def test_many_unknown_tensors_or_faults_are_a_few_notes(tmp_path: Path) -> None:
         ({"relative_attention_num_buckets": 32}, {}, "has relative_attention_num_buckets 32"),
         ({"query_pre_attn_scalar": 144, "attention_multiplier": 0.1}, {}, ""),
         ({"query_pre_attn_scalar": 144}, {"scale": None}, "has query_pre_attn_scalar 144"),
+        ({"query_pre_attn_scalar": 144}, {"scale": None, "head_scales": [0.5] * 4}, ""),
+        ({"attention_chunk_size": 4}, {"chunk": 4}, ""),
         ({"model_type": "bloom"}, {}, "models of type bloom have ALiBi, but the capture does not: not applied"),
         ({"model_type": "gpt_oss"}, {}, "models of type gpt_oss have sinks"),
         ({"model_type": "gpt_oss"}, {"sinks": [0.5] * 4}, ""),
