@@ -79,8 +79,8 @@ ROOMS = (
     Room(
         "tables",
         "core/tables",
-        "core/ table export cost worked_example groups diagnosis_limits cli/ *_command json_lines html views/ cost_view "
-        "watching_view",
+        "core/ table export cost worked_example groups diagnosis_limits cli/ *_command json_lines html "
+        "views/ cost_view watching_view",
     ),
     Room(
         "questions",
