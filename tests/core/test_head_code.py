@@ -282,6 +282,8 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], float]] = {
     "twice": ({"scale": 1 / WIDTH}, {}, 1 / WIDTH),
     "fixed": ({"scale": 1 / 16}, {}, 1 / 16),
     "causal": ({"ahead": 0, "scale": 0.9}, {}, 0.9),
+    "window": ({"ahead": 0, "before": 3}, {"window": 4}, WIDTH**-0.5),
+    "window of both sides": ({"ahead": 2, "before": 3}, {"window": [3, 2], "causal": False}, WIDTH**-0.5),
     "causal lost": ({}, {"causal": True}, WIDTH**-0.5),
     "causal extra": ({"ahead": 0}, {"causal": False}, WIDTH**-0.5),
     "future key": ({"ahead": 1}, {"causal": True}, WIDTH**-0.5),

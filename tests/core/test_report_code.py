@@ -173,6 +173,8 @@ def test_large_settings_take_fewer_draws_and_say_so() -> None:
     assert draws_of(Parameters(16_384, n_keys=1000, n_queries=1000, batch=64)) == 4
     assert draws_of(Parameters()) == 16
     assert draws_of(Parameters(1024, mechanism="additive")) == 16  # one query after another
+    assert draws_of(Parameters(1024, n_keys=256, n_queries=256, batch=64, mechanism="additive")) == 4
+    assert draws_of(Parameters(1024, n_keys=16_384, n_queries=1, batch=64, mechanism="additive")) == 4
 
 
 def test_of_fewer_draws_no_extremes_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,6 +196,7 @@ def test_a_program_runs_without_attn_tui() -> None:
 def test_the_bias_of_few_draws_is_removed() -> None:
     p = Parameters(n_keys=128, n_queries=128, batch=7)
     assert ["def unbiased" in program(replace(p, batch=batch)) for batch in (7, 8)] == [True, False]
+    assert "def unbiased" in program(Parameters(n_keys=4, n_queries=4, batch=8))  # whose errors are large
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
