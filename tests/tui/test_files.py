@@ -21,10 +21,10 @@ def test_a_file_that_exists_is_replaced_only_on_request(tmp_path: Path) -> None:
 
 
 def test_a_file_is_as_private_as_it_is_asked_to_be(tmp_path: Path) -> None:
-    for name, write in (("text", lambda path: write_text("x", path)), ("file", lambda path: write_file(b"x", path)),
-                        ("pieces", lambda path: write_pieces([b"x"], path)),
-                        ("private", lambda path: write_pieces([b"x"], path, private=True))):  # fmt: skip
-        write(tmp_path / name)
+    write_text("x", tmp_path / "text")
+    write_file(b"x", tmp_path / "file")
+    write_pieces([b"x"], tmp_path / "pieces")
+    write_pieces([b"x"], tmp_path / "private", private=True)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) & 0o077 for path in tmp_path.iterdir()}
     (tmp_path / "usual").touch()
     usual = stat.S_IMODE((tmp_path / "usual").stat().st_mode) & 0o077
