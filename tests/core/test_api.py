@@ -18,6 +18,7 @@ import pytest
 from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.learning.claims import catalogue
 from attn_tui.tui.cli.main import main
+from cases import for_each
 
 SMALL: dict[str, Any] = {"n_keys": 16, "n_queries": 8, "batch": 4}
 WORDS = ["--n-keys", "16", "--n-queries", "8", "--batch", "4"]
@@ -203,6 +204,21 @@ def test_numbers_of_numpy_are_numbers() -> None:
     assert varied.axes == {"scale": ["0.5", "d_k"], "d_k": [4]}
     assert attn_tui.cost(heads=np.int64(4)).to_dict() == attn_tui.cost(heads=4).to_dict()
     assert attn_tui.watch(RUN, step=np.int64(3)).to_dict() == attn_tui.watch(RUN, step=3).to_dict()
+
+
+@for_each(
+    "given",
+    [
+        {"n_keys": [8, 16], "mask": "causal"},
+        {"n_keys": 8},
+        {"vary": ("scale", [0.5, "d_k"])},
+        {"vary": ("seed", [3, 1])},
+    ],
+)
+def test_a_sweep_says_the_call_that_gives_it_again(given: dict[str, Any]) -> None:
+    swept = attn_tui.sweep([8, 4], **{**SMALL, **given})
+    again = eval(swept.result.command, {"attn_tui": attn_tui})
+    assert (again.to_dict(), again.result.command) == (swept.to_dict(), swept.result.command)
 
 
 def test_results_can_be_pickled() -> None:
