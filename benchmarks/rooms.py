@@ -30,7 +30,13 @@ class Room:
 
 
 ROOMS = (
-    Room("parameters", "core", "core/ parameters scales formula* grid models texts sources against api"),
+    Room(
+        "parameters",
+        "core",
+        "core/ parameters scales formula* grid models texts sources against api report_code cli/ refusals "
+        "report_command command_help outside_text overwriting tui/ files language settings views/ panel bars "
+        "docs/ json_page",
+    ),
     Room(
         "attention",
         "core/attention",
@@ -52,30 +58,37 @@ ROOMS = (
     Room(
         "diagnosis",
         "core/diagnosis",
-        "core/ diagnosis_[!a]* diagnosis_autocast scale_by_position replay cli/ check_command diagnose_command",
+        "core/ diagnosis_* groups scale_by_position replay cli/ check_command diagnose_command several_files",
     ),
     Room(
         "judgement",
         "core/diagnosis/judgement",
-        "core/ diagnosis_reading diagnosis_conventions diagnosis_verdicts diagnosis_agreement",
+        "core/ diagnosis_reading diagnosis_conventions diagnosis_verdicts diagnosis_agreement diagnosis_coarse "
+        "diagnosis_recorded diagnosis_extremes",
     ),
     Room(
         "comparing",
         "core/diagnosis/comparing",
         "core/ comparing* score_change diagnosis_extremes cli/ compare_command",
     ),
-    Room("heads", "core/diagnosis/heads", "core/ head* cli/ inspect_command"),
+    Room("heads", "core/diagnosis/heads", "core/ head* capture_features cli/ inspect_command"),
     Room("watching", "core/watching", "core/ watching cli/ watch_command views/ watching_view"),
-    Room("training", "core/training", "core/ training cli/ train_command"),
+    Room("training", "core/training", "core/ training cli/ train_command refusals command_help docs/ json_page"),
     Room("learning", "core/learning", "core/ learning claim* cli/ learn_command"),
-    Room("work", "core/work", "core/ work sweep* rules cli/ executors resuming"),
+    Room("work", "core/work", "core/ work sweep* rules cli/ executors resuming tui/ workers executor"),
     Room(
         "tables",
         "core/tables",
-        "core/ table export cost worked_example cli/ *_command json_lines html views/ cost_view watching_view",
+        "core/ table export cost worked_example groups diagnosis_limits cli/ *_command json_lines html "
+        "views/ cost_view watching_view",
     ),
-    Room("questions", "core/questions core/api", "core/ api cli/ reproduce *_command code_format executors resuming"),
-    Room("programs", "core/program", "core/ *_code"),
+    Room(
+        "questions",
+        "core/questions core/api",
+        "core/ api calls library_code views/ notice cli/ refusals reproduce *_command code_format json_lines "
+        "executors resuming",
+    ),
+    Room("programs", "core/program", "core/ *_code cli/ code_format"),
     Room(
         "recorder",
         "core/recorder tui/cli/commands/record.py",

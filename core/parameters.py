@@ -66,7 +66,7 @@ class Parameters:
         values = vars(self)
         for name, field in FIELD.items():
             value, usual = values[name], _DEFAULTS[name]
-            if value is not usual and (value != usual or type(value) is not type(usual)):
+            if value != usual or type(value) is not type(usual):
                 field.check(value)
         check_arithmetic(self.precision, self.arithmetic)
         if self.n_keys * max(self.d_k, self.d_v) > _MOST_COMPONENTS:

@@ -67,10 +67,11 @@ def block_places(shape: tally.Shape, data: HeadData, short: bool = False) -> lis
     """Return the draws, rows and keys of every block; of more rows if it is `short`, in float32."""
     found: list[tuple[slice, slice, slice]] = []
     limits = data.visibility
-    bounded = limits is not None and not (limits.after is None and limits.before is None and limits.chunk is None)
+    if limits is not None and limits.after is None and limits.before is None and limits.chunk is None:
+        limits = None
     size = max(tally.BLOCK, min(_LONG * shape.keys, _MOST_ENTRIES)) if short else tally.BLOCK
     for draws, rows in tally.blocks(shape, size):
-        if limits is None or not bounded:
+        if limits is None:
             found.append((draws, rows, slice(0, shape.keys)))
             continue
         for first in range(rows.start, rows.stop, _STRIP):

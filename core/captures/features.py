@@ -60,7 +60,7 @@ class Values:
         text = str(value).strip()
         if value is None or (none and text.lower() in ("0", "none", "null")):
             return None
-        whole = not isinstance(value, bool) and text.isascii() and text.isdigit() and len(text) < 10
+        whole = text.isascii() and text.isdigit() and len(text) < 10
         if not (whole and int(text) >= least):
             raise self.error(key, value, "a positive whole number" if least else "a whole number from 0 up")
         return int(text)
@@ -174,7 +174,7 @@ def window_of(values: Values) -> tuple[int | None, int | None] | None:
     """Return how many keys before and after a query it sees; None if it sees all."""
     value = values.get("window")
     text = str(value).strip()
-    if value is None or text.lower() in ("0", "none", "null"):
+    if text.lower() in ("0", "none", "null"):
         return None
     if text.startswith("(") and text.endswith(")"):  # a tuple of Python
         text = f"[{text[1:-1]}]"
@@ -182,7 +182,7 @@ def window_of(values: Values) -> tuple[int | None, int | None] | None:
     if len(listed) == 2 and all(type(side) is int and side < _FARTHEST for side in listed):
         before, after = (None if cast(int, side) < 0 else cast(int, side) for side in listed)
         return None if before is None and after is None else (before, after)
-    if listed or isinstance(value, bool) or not (text.isascii() and text.isdigit() and 0 < len(text) < 10):
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
         accepted = "a positive whole number, or [keys before, keys after], where -1 means all"
         raise values.error("window", value, accepted)
     if causal_of(values) in (None, "no"):

@@ -213,7 +213,7 @@ def _require_filled(k: AnyArray, mask: BoolArray | None, array: Stored) -> None:
     if mask is not None:
         seen = seen & np.any(mask, axis=(0, 1))
     filled = len(seen) - int(np.argmin(seen[::-1]))
-    if 0 < filled < len(seen) - 1 and seen[-1]:
+    if filled < len(seen) - 1:
         raise array.error(
             "{where}: keys {first} to {last} are zeros and not hidden, like a cache that is not filled; save the "
             "first {first} keys, or say metadata 'lengths'",

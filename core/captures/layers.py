@@ -92,7 +92,7 @@ def build_layer(
     cross = _is_cross(modules) if metadata.attention is None else metadata.attention == "cross"
     if masks and not cross:
         itself = metadata.attention == "self" or causal is not None or given.lengths is not None
-        placed = causal is not None or alignment is not None or "rows" in added or "query_mask" in tensors
+        placed = alignment is not None or "rows" in added or "query_mask" in tensors
         notes += [] if placed or sizes[2] == sizes[3] else [_note_on_queries(sizes, metadata.attention == "self")]
         notes += [] if itself or _SELF.search(modules) or sizes[2] != sizes[3] else [_ITSELF]
     known = hides_padding(masks, sizes, arrays.get(tensors.get("causal_mask", "")))
@@ -232,19 +232,18 @@ def _causal(
     if causal == "top_left" or causal == "bottom_right":
         return causal, causal, "", notes
     square = queries == keys or sampled
-    if metadata.flash and not square and causal in ("yes", "no", None):
+    if metadata.flash and not square:
         notes.append("window_size is taken as flash-attention's: the last query is aligned with the last key")
-    if causal == "yes" and (said or square):
-        return said or "top_left", said or "top_left", "", notes
     if causal == "yes":
-        notes.append(
-            message(
-                "causal with {queries} queries and {keys} keys, alignment not specified; assuming "
-                "top-left, like PyTorch's is_causal",
-                queries=queries,
-                keys=keys,
+        if not square:
+            notes.append(
+                message(
+                    "causal with {queries} queries and {keys} keys, alignment not specified; assuming "
+                    "top-left, like PyTorch's is_causal",
+                    queries=queries,
+                    keys=keys,
+                )
             )
-        )
         return "top_left", "top_left", "", notes
     unaligned = ""
     if (metadata.window or metadata.chunk or sloped) and not (said or square):
@@ -356,8 +355,9 @@ def _fault(feature: str, array: Stored, sizes: Sizes, sampled: bool, metadata: L
             "" if whole else message("must be {queries} whole numbers, the position of each query", queries=queries)
         )
     if feature in ("slopes", "sinks") and (isinstance(array, Numbers) or array.dtype in FLOATS):
-        fits = _is_of_heads(array, sizes) or array.shape == (heads,)
-        return "" if fits else message("must hold a number for each of {heads} heads", heads=heads)
+        return (
+            "" if _is_of_heads(array, sizes) else message("must hold a number for each of {heads} heads", heads=heads)
+        )
     if array.dtype not in FLOATS:
         return "must hold floating-point numbers"
     if feature == "bias":

@@ -82,8 +82,8 @@ def layer_metadata(
     """
     members = by_name(where, entry)
     kind = _kind(members)
-    others = [key for key, word in (("window", "slid"), ("chunk", "chunk")) if kind and word not in kind]
-    if others and any(word in kind for word in ("full", "global", "slid", "chunk")):  # the file's are of other layers
+    others = [key for key, word in (("window", "slid"), ("chunk", "chunk")) if word not in kind]
+    if any(word in kind for word in ("full", "global", "slid", "chunk")):  # the file's are of other layers
         shared = {key: value for key, value in shared.items() if key not in others}
     values = Values(where, members, shared)
     parsed: dict[str, Any] = {each.name: each.parse(values) for each in OF_LAYERS if each.parse is not None}
@@ -122,7 +122,7 @@ def _unknown_change(values: Values) -> str:
     unknown = {key: value for key, value in values.shared.items() if key not in KNOWN}
     unknown |= {key: value for key, value in values.own.items() if key not in OF_ENTRIES}
     for key, value in unknown.items():
-        nothing = value is None or str(value).strip().lower() in _NOTHING
+        nothing = str(value).strip().lower() in _NOTHING
         if nothing and not denied_changes_attention(key, value):
             continue
         near = [] if nothing or key in _OTHER_KEYS else get_close_matches(key.lower(), MEANT, 1, 0.8)

@@ -113,7 +113,8 @@ def places(count: int) -> Indices:
 
 def some_rows(subject: Subject, rows: Indices, texts: int | None = None, keys: int | None = None) -> Subject:
     """Return the subject with these rows only, and its first texts and keys."""
-    every, other = len(rows) == subject.q.shape[1], keys not in (None, subject.k.shape[1])
+    every = np.array_equal(rows, places(subject.q.shape[1]))
+    other = keys not in (None, subject.k.shape[1])
     if every and not other and texts in (None, subject.q.shape[0]):
         return subject
     of, to = slice(texts), slice(keys)

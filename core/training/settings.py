@@ -59,7 +59,7 @@ class RaceResult:
     loss: float  # the mean over runs that did not diverge, of the last steps
     loss_error: float | None  # its standard error over seeds
     recalled: float
-    steps_to_learn: float | None  # the median over seeds; None if fewer than half of them learned
+    steps_to_learn: float | None  # the median over seeds; None unless more than half of them learned
     diverged: float  # the share of runs
     entropy_before: float
     entropy_after: float

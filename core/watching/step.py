@@ -163,7 +163,7 @@ def _entry(name: str, value: object) -> float:
         raise InputError("{name!r} must hold numbers, not {value!r}", name=name, value=str(value)[:40])
     if value == 0 or SMALLEST <= abs(value) <= LARGEST:
         return float(value)
-    if isinstance(value, float) and not math.isfinite(value):
+    if not math.isfinite(value):
         return math.inf
     raise InputError(
         "{name!r} must hold 0 or numbers between {least:g} and {most:g}, not {value}",

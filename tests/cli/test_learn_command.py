@@ -8,6 +8,7 @@ import pytest
 from attn_tui.core.learning.bugs import BUGS
 from attn_tui.core.learning.claims import catalogue
 from attn_tui.core.learning.claims.catalogue import CLAIMS
+from attn_tui.core.learning.items import ITEMS
 from attn_tui.core.learning.questions import QUESTIONS
 from attn_tui.core.learning.tour import STEPS
 from attn_tui.tui.cli.main import main
@@ -51,7 +52,7 @@ def test_a_bug_has_symptoms_causes_to_choose_from_and_the_diagnosis(capsys: Capt
 
 def test_a_claim_is_printed_as_among_all_claims(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogue, "CLAIMS", [claim for claim in CLAIMS if claim.id == "three-matrices"])
-    word = f"c{[claim.id for claim in CLAIMS].index('three-matrices') + 1}"
+    word = next(item.word for item in ITEMS if item.id == "three-matrices")  # which were numbered before
     assert f"{word:>3}  {catalogue.CLAIMS[0].title}" in printed(["learn"], capsys)
     text = printed(["learn", word], capsys).strip()
     assert text.splitlines()[0] in catalogue.CLAIMS[0].statement

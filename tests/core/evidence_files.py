@@ -34,6 +34,7 @@ def attended(
     z = z - done.get("slope", 0.0) * abs(np.arange(TOKENS) - np.arange(TOKENS)[:, None])
     ahead = done.get("ahead", TOKENS)
     z = np.where(np.arange(TOKENS) > np.arange(TOKENS)[:, None] + ahead, -np.inf, z)
+    z = np.where(np.arange(TOKENS) < np.arange(TOKENS)[:, None] - done.get("before", TOKENS), -np.inf, z)
     z = np.where(np.arange(TOKENS) < done.get("length", TOKENS), z, -np.inf)
     axis = -2 if done.get("over_queries") else -1
     sink = done.get("sink", -np.inf)

@@ -1,5 +1,6 @@
 """Run the programs that attn-tui writes, and compare what they print with the expected values in their comments."""
 
+import ast
 import contextlib
 import importlib.util
 import io
@@ -7,7 +8,8 @@ import math
 import re
 import warnings
 from collections.abc import Mapping
-from typing import Any, NamedTuple, get_args
+from itertools import pairwise
+from typing import Any, NamedTuple, cast, get_args
 
 import pytest
 from attn_tui.core.program.text import Dialect
@@ -54,6 +56,15 @@ def lines_of(program: str) -> int:
     return len([line for line in program.splitlines() if line.strip() and not line.startswith("#")])
 
 
+def assert_laid_out(program: str) -> None:
+    """Two empty lines surround each function, and one at most is elsewhere."""
+    body, lines = ast.parse(program).body, program.splitlines()
+    for one, other in pairwise(body):
+        between = lines[cast(int, one.end_lineno) : other.lineno - 1]
+        around = isinstance(one, ast.FunctionDef) or isinstance(other, ast.FunctionDef)
+        assert between.count("") == 2 if around else between.count("") < 2
+
+
 def compared(program: str, *, least: float = 2e-5) -> str:
     """Run a program, and return what it prints that is not what its comments say; empty if all is.
 
@@ -61,9 +72,10 @@ def compared(program: str, *, least: float = 2e-5) -> str:
     """
     expected, lines = expected_in(program), printed_by(program)
     assert expected
+    assert_laid_out(program)
     assert len(expected) == len(lines)
     for line, (name, wanted) in zip(lines, expected.items(), strict=True):
-        assert line.startswith(name)
+        assert line.startswith(f"{name}  ")
         found = [float(word) for word in line.removeprefix(name).split()]
         assert len(found) == len(wanted)
         for value, (exact, stderr) in zip(found, wanted, strict=True):

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attn_tui.core.against import apart, idle_changes, settings, share_scores
+from attn_tui.core.against import apart, fault_of_settings, idle_changes, settings, share_scores
 from attn_tui.core.errors import ParameterError
 from attn_tui.core.lab.experiment import run, stream
 from attn_tui.core.lab.sampling import Draws
@@ -138,6 +138,8 @@ def test_an_unscaled_column_of_q_and_k_as_drawn_beside_a_rule_that_normalises_sa
         ({"against": "sqrt_d_k", "scale": "cosine_1"}, ["1/√d_k", "cos(q, k)"]),
         ({"against": "0.05", "scale": "custom", "multiplier": 0.5}, ["× 0.05", "× 0.5"]),
         ({"against": "precision=bfloat16"}, ["bfloat16", "float32"]),
+        ({"against": "precision=bfloat16,arithmetic=eager"}, ["bfloat16, eager", "float32"]),
+        ({"against": "arithmetic=eager", "precision": "bfloat16"}, ["arithmetic eager", "arithmetic fused"]),
         ({"against": "d_k,precision=bfloat16"}, ["1/d_k, bfloat16", "1/√d_k, float32"]),
         ({"against": "unscaled,components=laplace"}, ["unscaled, Laplace", "1/√d_k, normal"]),
         ({"against": "mask=causal,mean_q=0.5"}, ["mask causal, mean of q 0.5", "mask none, mean of q 0"]),
@@ -219,6 +221,12 @@ def test_steps_go_past_the_rule_none_where_it_is_what_unscaled_is() -> None:
     assert back.stepped("against", -1) == "unscaled,precision=bfloat16"
     assert p.with_value("scale", "rms_sqrt_d_k").stepped("against", 1) == "none", "q and k as drawn"
     assert p.stepped("n_keys", 1) == 256
+
+
+def test_a_rule_of_a_or_of_b_may_have_no_multiplier() -> None:
+    assert fault_of_settings(Parameters(d_k=1)) == ""
+    for p in (Parameters(d_k=1, scale="log_d_k"), Parameters(d_k=1, against="log_d_k")):
+        assert "ln d_k has no value" in fault_of_settings(p)
 
 
 def test_parameters_that_only_as_rule_needs_have_an_effect() -> None:

@@ -18,6 +18,7 @@ import pytest
 from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.learning.claims import catalogue
 from attn_tui.tui.cli.main import main
+from cases import for_each
 
 SMALL: dict[str, Any] = {"n_keys": 16, "n_queries": 8, "batch": 4}
 WORDS = ["--n-keys", "16", "--n-queries", "8", "--batch", "4"]
@@ -185,6 +186,7 @@ def test_a_capture_is_indexed_by_numbers_names_and_parts_of_names() -> None:
         ("layer.9", "no layer layer.9"),
         ((0, 12), "heads are 0 to 11"),
         ("layer", "6 layers are 'layer'"),
+        ((0, -13), "heads are 0 to 11"),
     )
     for place, words in wrong:
         with pytest.raises(KeyError, match=words):
@@ -202,6 +204,21 @@ def test_numbers_of_numpy_are_numbers() -> None:
     assert varied.axes == {"scale": ["0.5", "d_k"], "d_k": [4]}
     assert attn_tui.cost(heads=np.int64(4)).to_dict() == attn_tui.cost(heads=4).to_dict()
     assert attn_tui.watch(RUN, step=np.int64(3)).to_dict() == attn_tui.watch(RUN, step=3).to_dict()
+
+
+@for_each(
+    "given",
+    [
+        {"n_keys": [8, 16], "mask": "causal"},
+        {"n_keys": 8},
+        {"vary": ("scale", [0.5, "d_k"])},
+        {"vary": ("seed", [3, 1])},
+    ],
+)
+def test_a_sweep_says_the_call_that_gives_it_again(given: dict[str, Any]) -> None:
+    swept = attn_tui.sweep([8, 4], **{**SMALL, **given})
+    again = eval(swept.result.command, {"attn_tui": attn_tui})
+    assert (again.to_dict(), again.result.command) == (swept.to_dict(), swept.result.command)
 
 
 def test_results_can_be_pickled() -> None:
@@ -233,6 +250,11 @@ def test_what_is_not_accepted_says_what_is() -> None:
             "side: must be one of a, b, not 'c'",
         ),
         (lambda: attn_tui.learn(13), "13: must be a step from 1 to 12"),
+        (lambda: attn_tui.learn("q9x"), "q9x: unknown name"),
+        (lambda: attn_tui.claims("no-such-claim"), "no-such-claim: unknown name"),
+        (lambda: attn_tui.open([]), "must be a file, a folder, a capture or calls of attn_tui.call, not list"),
+        (lambda: attn_tui.open(cast("Any", [3])), "must be a file, a folder, a capture or calls"),
+        (lambda: attn_tui.measure(scale=cast("Any", True)), "scale"),
         (lambda: attn_tui.cost(heads=None), "heads: must be a whole number"),
         (lambda: attn_tui.open("absent.npz"), "absent.npz"),
     ):

@@ -178,6 +178,8 @@ def test_what_the_file_says_of_causality_precedes_its_weights(tmp_path: Path) ->
     assert capture.layers[0].causal is None
     assert diagnose(read_subject(capture, capture.layers[0], 0, None, None)).cause == "causal-extra"
     assert opened(tmp_path, {"q": Q, "k": K, "weights": WEIGHTS.astype(np.float32)}).layers[0].causal is None
+    assert dump(tmp_path, layers=1, attention="cross").layers[0].causal is None
+    assert dump(tmp_path, layers=1, rows=[*range(KEYS)]).layers[0].causal is None
 
 
 def test_weights_on_keys_that_are_not_there_are_refused(tmp_path: Path) -> None:

@@ -130,6 +130,7 @@ CASES = [
         for cap in ("0", "1.5")
     ),
     *(case(Z, sink=SINKS, **told) for told in ({"sinks": SINKS}, {"layers": [{"sinks": SINKS}]})),
+    case(Z - ALIBI, {"*.alibi": np.reshape(SLOPES, (1, 3))}, "'alibi' is used for every layer without its own"),
     case(Z, {"*.sinks": SINKS}, "'sinks' is used for every layer without its own", SINKS),
     *(
         case(shown(visible), **told)
@@ -178,8 +179,12 @@ CASES = [
     case(shown(NEAR)[:, :, ROWS], SAMPLED, causal="true", window=6),
     *(
         case(shown(NEAR, Z + added)[:, :, ROWS], SAMPLED | {"bias": stored}, causal="true", window=6)
-        for added, stored in ((B[0], B[0]), (B[0], B[0][:, ROWS]), (HIDING, HIDING))
+        for added, stored in (
+            (B[0], B[0]), (B[0], B[0][:, ROWS]), (HIDING, HIDING), (B[0, 0, 0], B[0, 0, 0]), (B[0, 0], B[0, 0]),
+        )
     ),
+    case(Z + B[0], {"rows": KEY, "bias": B[0]}),
+    case(shown(CAUSAL)[:, :, ROWS], SAMPLED | {"query_mask": REAL}, None, left_out=~REAL[:, ROWS], causal="true"),
     *(case(shown(KEYS[:, np.newaxis]), {"mask": REAL}, left_out=out, attention=kind)
       for kind, out in (("self", ~REAL), ("cross", None))),
     *(
@@ -394,8 +399,14 @@ def test_the_halves_of_latent_attention_are_joined(tmp_path: Path, words: tuple[
         assert_measured(capture, 2, Expected(SCALE * (SCORES[:, 2] + rotary_q[:, 2] @ rotary_k[:, 0].mT)))
     lone = {name: array for name, array in halves.items() if name != f"layers.0.attn.k_{two}"}
     assert f"there is no 'layers.0.attn.k_{two}'" in refusal(save(tmp_path / "x.safetensors", lone))
-    narrow = halves | named({f"k_{two}": rotary_k[..., :3]})
-    assert "(d_k)" in refusal(save(tmp_path / "x.safetensors", narrow))
+    for name, part, reason in (
+        (f"k_{two}", rotary_k[..., :3], "(d_k)"),
+        (f"k_{two}", rotary_k[:, :, :5], "must have the same batch and tokens"),
+        (f"k_{two}", rotary_k[:1], "must have the same batch and tokens"),
+        (f"q_{two}", rotary_q[:, :2], "3 heads cannot share 2"),
+        (f"k_{two}", rotary_k[0, 0], "must have the axes of 'layers.0.attn.k_" + one),
+    ):
+        assert reason in refusal(save(tmp_path / "x.safetensors", halves | named({name: part})))
 
 
 def test_sinks_and_scales_of_heads_may_be_in_an_npz_file(tmp_path: Path) -> None:
@@ -418,7 +429,10 @@ def test_a_column_states_the_multiplier_of_its_head(tmp_path: Path) -> None:
 def test_a_mask_or_bias_that_fits_several_axes_is_noted_or_asked_about(tmp_path: Path) -> None:
     q, k = Q[:, :2], K[:, :2]
     few: dict[str, Array] = {"q": q, "k": k}
-    for shape, noted in (((2, 11, 11), True), ((1, 2, 11, 11), False), ((4, 11, 11), False), ((11, 11), False)):
+    for shape, noted in (
+        ((2, 11, 11), True), ((1, 2, 11, 11), False), ((2, 2, 11, 11), False), ((4, 11, 11), False),
+        ((11, 11), False),
+    ):  # fmt: skip
         bias = rng.normal(size=shape)
         capture = captured(tmp_path, few | {"bias": bias})
         assert has_note(capture, "bias", "axes assumed to be [head, queries, keys]") == noted
@@ -456,6 +470,9 @@ def test_a_bias_of_0_and_1_may_be_a_mask(tmp_path: Path, name: str) -> None:
     path = save(tmp_path / "x.safetensors", named({"q": Q, "k": K, name: buffer}), **foreign)
     assert "holds only 0 and 1, like a mask" in refusal(path)
     assert_measured(captured(tmp_path, {name: buffer}), 0, Expected(Z[:, 0] + buffer[0]))
+    for bias in (np.zeros_like(buffer), np.ones_like(buffer), buffer + np.eye(TOKENS, dtype=np.float32)):
+        capture = opened(tmp_path, named({"q": Q, "k": K, name: bias}), **foreign)
+        assert_measured(capture, 0, Expected(Z[:, 0] + bias[0]))
 
 
 @pytest.mark.parametrize("rows", [[2, 0, 1], [0, 1, 1]])
@@ -471,6 +488,25 @@ def test_a_bias_of_reordered_queries_has_rows_of_two_possible_meanings(tmp_path:
         ({}, {"window": 4}, "[keys before, keys after] where attention is not causal"),
         ({}, {"rows": [*range(10), 11], "causal": "true"}, "metadata 'rows' must hold positions from 0 to 10"),
         ({"rows": np.arange(1, 12)}, {"causal": "top-left"}, "positions from 0 to 10"),
+        *(
+            ({"rows": np.arange(1, 12)}, said, "positions from 0 to 10")
+            for said in ({"window": [3, -1]}, {"chunk": 4}, {"alibi_slopes": SLOPES})
+        ),
+        ({"rows": np.arange(-1, 10)}, {}, "positions from 0 to 10"),
+        *(
+            ({"rows": rows}, {}, "must be 11 whole numbers, the position of each query")
+            for rows in (KEY.astype(np.float32), KEY[:, np.newaxis])
+        ),
+        (SAMPLED | {"mask": CAUSAL}, {}, "here [2, 3, 3, 11]"),
+        ({"q": Q[:, :, :3], "scale": np.ones(3)}, {"scale": None}, "must be [heads], [queries], [heads, queries]"),
+        ({"scale": T}, {"scale": None, "head_scales": OWN}, "the metadata both give the scale"),
+        ({}, {"not_finite": [[0, 9]] * 2}, "metadata not_finite has 2 pairs for 3 heads"),
+        ({}, {"scale": None, "head_scales": OWN[:2]}, "metadata head_scales has 2 numbers for 3 heads"),
+        *(
+            ({}, {key: [each, 1, 1]}, "must be a JSON list of")
+            for key in ("sinks", "head_scales")
+            for each in (True, "1")
+        ),
         (
             LAST,
             {"window": [3, 2]},
@@ -497,13 +533,19 @@ def test_what_contradicts_itself_or_lacks_a_part_is_refused(
 
 
 def test_padding_masks_of_a_transformer_belong_to_its_encoder_decoder_or_memory(tmp_path: Path) -> None:
-    modules = ("encoder.layers.0.self_attn", "decoder.layers.0.self_attn", "decoder.layers.0.multihead_attn")
+    modules = (
+        "encoder.layers.0.self_attn", "decoder.layers.0.self_attn", "decoder.layers.0.multihead_attn",
+        "layers.0.cross_attn",
+    )  # fmt: skip
     q_and_k = {f"{module}.{side}": array for module in modules for side, array in (("q", Q), ("k", K))}
-    masks = {"src_key_padding_mask": ~REAL, "memory_key_padding_mask": np.array([[5], [11]]) <= KEY}
-    capture = opened(tmp_path, q_and_k | masks, **TOLD)
-    assert {layer.name: layer.mask for layer in capture.layers} == dict(
-        zip(modules, ("src_key_padding_mask", None, "memory_key_padding_mask"), strict=True)
-    )
+    short = np.array([[5], [11]]) <= KEY
+    src, tgt, memory = (f"{of}_key_padding_mask" for of in ("src", "tgt", "memory"))
+    for masks, used in (
+        ({src: ~REAL, memory: short}, (src, None, memory, memory)),
+        ({src: ~REAL, tgt: short}, (src, tgt, None, None)),
+    ):  # fmt: skip
+        capture = opened(tmp_path, q_and_k | masks, **TOLD)
+        assert {layer.name: layer.mask for layer in capture.layers} == dict(zip(modules, used, strict=True))
 
 
 def test_the_meaning_of_a_numbered_mask_is_taken_from_its_values(tmp_path: Path) -> None:
@@ -525,6 +567,9 @@ def test_rules_replace_the_scale_and_undo_a_factor_inside_the_stored_queries(tmp
         assert_measured(capture, 0, Expected(logits), named_rule(name, layer))
     unknown = captured(tmp_path, scale=1.0, prescaled=[None, 0.5]).layers[0]
     assert (layer.unknown_factor, unknown.unknown_factor, unknown.own_factor) == (False, True, 0.5)
+    assert captured(tmp_path, prescaled=[0.25, None]).layers[0].own_factor == 0.25
+    of_rows = captured(tmp_path, {"row_factors": T[0, 0]}).layers[0]
+    assert (layer.applied, unknown.applied, of_rows.applied) == (0.125, None, None)
 
 
 @for_each(("name", "needs"), [("ssmax", "n"), ("log512_n", "n"), ("llama4_position", "position")])

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attn_tui.core.captures.files import CaptureError
 from attn_tui.core.captures.head import read_evidence, read_head
 from attn_tui.core.captures.heads import file_rule, measure_head
-from attn_tui.core.captures.reader import open_capture
+from attn_tui.core.captures.reader import open_capture, open_captures
 from capture_files import Array, assert_holds, has_note, layered, numbers, opened, pair, refusal, save
 from cases import for_each
 
@@ -96,6 +97,21 @@ def test_numbered_parts_and_indexed_files_are_one_capture_each(tmp_path: Path) -
     ]
     for layer in range(4):
         assert_holds(capture, *pair(), layer=layer)
+
+
+def test_layers_of_several_captures_are_named_after_their_file_or_its_path(tmp_path: Path) -> None:
+    for name in ("a/x", "a/y", "b/x"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        save(tmp_path / f"{name}.safetensors", layered(1))
+
+    def files(*names: str) -> list[str | None]:
+        return [each.layers[0].file for each in open_captures([tmp_path / f"{name}.safetensors" for name in names])]
+
+    assert files("a/x") == [""]
+    assert files("a/x", "a/y") == ["x.safetensors", "y.safetensors"]
+    assert files("a/x", "b/x") == [f"{tmp_path}/{name}.safetensors" for name in ("a/x", "b/x")]
+    with pytest.raises(CaptureError, match="is given twice"):
+        files("a/x", "a/y", "a/x")
 
 
 def test_a_folder_with_one_capture_is_that_capture(tmp_path: Path) -> None:

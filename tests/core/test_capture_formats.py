@@ -34,8 +34,9 @@ def test_npz_holds_layers_and_metadata(tmp_path: Path, write: Callable[..., None
         (np.bytes_("tïny".encode()), "tïny"),
         (np.array(["tïny", "𝕏"], "<U4"), r'["t\u00efny", "\ud835\udd4f"]'),
         (np.array(["tïny", "𝕏"], ">U4"), r'["t\u00efny", "\ud835\udd4f"]'),
+        (np.array("\U0010ffff"), r"\U0010ffff"),
     ],
-    ids=["UTF-8", "little-endian", "big-endian"],
+    ids=["UTF-8", "little-endian", "big-endian", "last character"],
 )
 def test_npz_metadata_may_be_bytes_or_text_in_either_byte_order(tmp_path: Path, model: Array, read: str) -> None:
     q, k = pair()

@@ -87,9 +87,18 @@ def test_a_mask_may_hide_every_key_of_a_row(tmp_path: Path) -> None:
     assert not visible(opened(tmp_path, masked(np.full((5, 6), -np.inf, np.float32)))).any()
 
 
-def test_the_axes_assumed_for_an_ambiguous_mask_are_noted(tmp_path: Path) -> None:
-    capture = opened(tmp_path, masked(np.ones((5, 6), bool), batch=5))
-    assert "'mask': axes assumed to be [batch, keys]" in capture.notes
+@for_each(
+    ("shape", "batch", "axes"),
+    [
+        ((5, 6), 5, "[batch, keys]"), ((1, 6), 5, ""), ((5, 6), 2, ""), ((2, 6), 2, ""),
+        ((4, 5, 6), 4, "[batch, queries, keys]"), ((1, 5, 6), 4, ""), ((2, 5, 6), 2, ""),
+    ],
+)  # fmt: skip
+def test_the_axes_assumed_for_an_ambiguous_mask_are_noted(
+    tmp_path: Path, shape: tuple[int, ...], batch: int, axes: str
+) -> None:
+    capture = opened(tmp_path, masked(np.ones(shape, bool), batch=batch))
+    assert has_note(capture, f"'mask': axes assumed to be {axes}") is bool(axes)
 
 
 @for_each(

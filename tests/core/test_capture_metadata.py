@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,21 @@ def test_tokens_and_texts_of_a_batch(tmp_path: Path) -> None:
 
 def test_a_text_may_begin_with_a_bracket(tmp_path: Path) -> None:
     assert opened(tmp_path, layered(1), text="[CLS] why").text == ("[CLS] why",)
+
+
+def test_a_layer_has_the_tokens_of_its_own_queries_and_keys(tmp_path: Path) -> None:
+    told = {"tokens": ["ab", "cd", "ef", "gh", "ij", "kl"], "query_tokens": ["one", "two"]}
+    q, k = pair(batch=1, queries=2)
+    capture = opened(tmp_path, {"q": q, "k": k}, **told, attention="cross")
+    layer = capture.layers[0]
+    of_keys, of_queries = (tuple(told[name]) for name in ("tokens", "query_tokens"))
+    assert capture.tokens_of(layer, 0) == (of_queries, of_keys)
+    assert capture.tokens_of(replace(layer, cross=False), 0) == (of_keys, of_keys)
+    assert capture.tokens_of(replace(layer, keys=2), 0) == (of_queries, of_queries)
+    assert capture.tokens_of(replace(layer, keys=7), 0) == (of_queries, None)
+    assert capture.tokens_of(layer, 1) == (None, None)
+    bare = replace(capture, tokens=None, query_tokens=None)
+    assert bare.tokens_of(layer, 0) == (None, None)
 
 
 def test_tokens_that_do_not_fit_are_left_out_with_a_note(tmp_path: Path) -> None:

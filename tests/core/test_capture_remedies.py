@@ -10,7 +10,7 @@ import pytest
 from attn_tui.core.captures.files import CaptureError
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.tui.cli.main import main
-from capture_files import Array, assert_holds, numbers, opened, pair, refusal, save
+from capture_files import Array, assert_holds, numbers, opened, pair, refusal, refused, save
 from cases import for_each
 
 Q, K = pair(1, 4, 4, 6, 6, 8)
@@ -36,6 +36,19 @@ def test_names_that_differ_in_a_word_for_queries_and_keys_are_a_pair(tmp_path: P
         assert_holds(capture, Q, K)
         assert capture.layers[0].index == 0
         assert capture.notes, "what was assumed is said"
+
+
+@for_each(
+    ("q", "k", "linear"),
+    [
+        ("query", "key", True), ("q_lin", "k_lin", True), ("query_states", "key_states", False),
+        ("q_heads", "k_heads", False), ("xq", "xk", False),
+    ],
+)  # fmt: skip
+def test_names_of_projections_have_their_heads_side_by_side(tmp_path: Path, q: str, k: str, linear: bool) -> None:
+    tensors = {f"layers.0.attn.{q}": Q[0], f"layers.0.attn.{k}": K[0]}
+    said = refused(save(tmp_path / "x.safetensors", tensors)) or ""
+    assert ("like a projection" in said) is linear
 
 
 @for_each("ending", [".weight", ".bias", "_scale", "_mask", "_positions", "_cache"])
@@ -101,6 +114,12 @@ def test_as_many_tokens_as_the_model_has_heads_are_probably_heads(tmp_path: Path
     path = save(tmp_path / "x.safetensors", tensors, schema="attn-tui/qk-2", config=CONFIG)
     assert "the axes of heads and tokens are probably exchanged" in refusal(path)
     assert open_capture(path, "batch,token,head,d_k").layers[0].refusal == ""
+    for shape, of_k, told in (
+        ((2, 9, 4, 8), (2, 9, 5, 8), {}), ((2, 9, 5, 8), (2, 9, 5, 8), {}), ((2, 3, 4, 8), (2, 3, 4, 8), {}),
+        ((2, 9, 4, 8), (2, 9, 4, 8), {"n_heads": 9}),
+    ):  # fmt: skip
+        tensors = {"q": numbers(*shape), "k": numbers(*of_k, seed=1)}
+        assert opened(tmp_path, tensors, schema="attn-tui/qk-2", config=CONFIG, **told).layers[0].refusal == ""
 
 
 def test_rows_beyond_the_keys_are_positions_among_the_queries_of_another_text(tmp_path: Path) -> None:
@@ -118,7 +137,15 @@ def test_tensors_of_any_names_are_chosen_for_all_layers(tmp_path: Path) -> None:
     capture = open_capture(path, tensor="q=h.*.left,k=h.*.right")
     assert [layer.index for layer in capture.layers] == [0, 7]
     assert_holds(capture, Q, K)
-    for wrong in ("q=h.*.left", "q=h.*.left,k=h.*.up", "q=h.*.up,k=h.*.right", "left,right", "q=h.*.left,k=x,o=y"):
+    for wrong in (
+        "q=h.*.left",
+        "q=h.*.left,k=h.*.up",
+        "q=h.*.up,k=h.*.right",
+        "left,right",
+        "q=h.*.left,k=x,o=y",
+        "q=h.*.left,k=",
+        "q=,k=h.*.right",
+    ):
         with pytest.raises(CaptureError, match="--tensor"):
             open_capture(path, tensor=wrong)
     for command in ("inspect", "diagnose", "check"):

@@ -95,6 +95,13 @@ def test_a_result_of_attention_or_of_another_module_is_named_only(
             "layers.0.attn.rel_embeddings.weight", "layers.0.attn.rel_pos_bias",
             "layers.0.attn.relative_attention_bias.weight")),
         ("adjacency", numbers(5, 6), True), ("attention_rollout", numbers(5, 6), False),
+        ("attention_rollout", numbers(5, 6) > 0, True), ("adjacency", numbers(2, 5), False),
+        *((f"layers.0.attn.row_max{dot}", array, changes) for dot, array, changes in (
+            ("", numbers(2, 4, 5), False), ("", numbers(2, 4, 5) > 0, True), ("", numbers(2, 4, 6) > 0, True),
+            ("", numbers(2, 4, 3) > 0, False))),
+        *((f"layers.0.attn.beta{number}", numbers(*shape), changes) for number, (shape, changes) in enumerate((
+            ((7, 5), False), ((2, 6), True), ((3, 6), False), ((6, 5), False)))),
+        *(("keep", numbers(*shape) > 0, False) for shape in ((3, 6), (2, 5), (2, 2, 6))),
         *(("keep", numbers(*shape) > 0, True) for shape in ((6,), (2, 6), (5, 6))),
         ("layers.0.attn.keep", numbers(2, 1, 1, 6) > 0, True),
         ("layers.0.attn.num_batches_tracked", np.array([7]), False),
@@ -111,6 +118,13 @@ def test_a_tensor_of_another_module_or_kind_may_change_attention(
 ) -> None:
     capture = opened_with(tmp_path, {name: array})
     assert (CHANGE in capture.layers[0].refusal, capture.unused) == (changes, (name,))
+
+
+def test_a_numbered_tensor_that_may_change_attention_is_of_the_layer_of_its_number(tmp_path: Path) -> None:
+    tensors = {f"{side}.{number}": array for number in (0, 3) for side, array in (("q", Q), ("k", K))}
+    for name, refused in (("temperature.3", [False, True]), ("temperature", [True, True])):
+        capture = opened(tmp_path, tensors | {name: numbers(3)}, **TOLD)
+        assert [CHANGE in layer.refusal for layer in capture.layers] == refused
 
 
 KEYS: list[tuple[str, object]] = [
@@ -200,6 +214,12 @@ def test_a_bias_of_positions_in_one_layer_may_belong_to_all(tmp_path: Path, name
     assert layer == "encoder.block.1.attn"
     assert why.startswith(f"tensor 'encoder.block.0.attn.{name}' may belong to this layer too")
     assert not refused(stack | {name: bias})
+    both = stack | {f"encoder.block.0.attn.{name}": bias, "encoder.block.1.attn.temperature": numbers(1)}
+    assert "temperature" in refused(both)["encoder.block.1.attn"]
+    entries = [{}, {"attention": "cross"}]
+    assert (
+        not opened(tmp_path, stack | {f"encoder.block.0.attn.{name}": bias}, **SAID, layers=entries).layers[1].refusal
+    )
     assert not refused(stack | {f"encoder.block.{i}.attn.{name}": bias for i in range(2)})
     capture = opened(tmp_path, stack | of("decoder.block.0.layer.1.EncDecAttention") | {name: bias}, **SAID)
     assert [layer.bias for layer in capture.layers] == [None if layer.cross else name for layer in capture.layers]
@@ -270,6 +290,8 @@ def test_many_unknown_tensors_or_faults_are_a_few_notes(tmp_path: Path) -> None:
         ({"relative_attention_num_buckets": 32}, {}, "has relative_attention_num_buckets 32"),
         ({"query_pre_attn_scalar": 144, "attention_multiplier": 0.1}, {}, ""),
         ({"query_pre_attn_scalar": 144}, {"scale": None}, "has query_pre_attn_scalar 144"),
+        ({"query_pre_attn_scalar": 144}, {"scale": None, "head_scales": [0.5] * 4}, ""),
+        ({"attention_chunk_size": 4}, {"chunk": 4}, ""),
         ({"model_type": "bloom"}, {}, "models of type bloom have ALiBi, but the capture does not: not applied"),
         ({"model_type": "gpt_oss"}, {}, "models of type gpt_oss have sinks"),
         ({"model_type": "gpt_oss"}, {"sinks": [0.5] * 4}, ""),

@@ -8,12 +8,21 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from attn_tui.core.captures.capture import sample_path
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.comparing.compare import compare
 from attn_tui.core.diagnosis.comparing.pairing import common_tokens, plan
-from attn_tui.core.diagnosis.comparing.results import Comparison, Plan
-from attn_tui.core.diagnosis.results import ORDER, StageName
-from capture_files import named, opened
-from cases import for_each
+from attn_tui.core.diagnosis.comparing.results import (
+    Comparison,
+    HeadComparison,
+    PairFigures,
+    Plan,
+    Stage,
+    difference_in_words,
+)
+from attn_tui.core.diagnosis.results import ORDER, Product, StageName
+from capture_files import named, opened, save
+from cases import for_each, present
 from pairs import D_K, HEADS, TOKENS, Array, Layer, Recipe, causal, changed, recipe, rotated, rounded, written
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
 
@@ -508,3 +517,69 @@ def test_what_follows_from_other_scores_is_not_called_the_same(tmp_path: Path) -
     stages = [stage for each in found.heads for stage in each.stages if stage.name in ("lse", "weights", "o")]
     assert [stage.state for stage in stages] == ["follows"] * 3 * HEADS + ["downstream"] * 3 * HEADS
     assert all("text" in each.stages[0].says for each in found.heads)
+
+
+ROWS_OF_BOTH = [
+    (None, [1, 4, 9], "same"), ([1, 4, 9], None, "same"), ([1, 4, 9], [4, 9, 11], "same"),
+    ([9, 4, 1], [1, 4, 9], "same"), ([1, 4], [2, 3], "not-compared"),
+]  # fmt: skip
+
+
+@for_each(("of_one", "of_other", "state"), ROWS_OF_BOTH)
+def test_of_sampled_queries_those_in_both_files_are_compared(
+    of_one: list[int] | None, of_other: list[int] | None, state: str, tmp_path: Path
+) -> None:
+    q, k = np.random.default_rng(0).normal(size=(2, 1, 2, 12, 8))
+    one, other = (
+        open_capture(
+            save(
+                tmp_path / f"{at}.safetensors",
+                named({"q": q if rows is None else q[:, :, rows], "k": k}),
+                causal="true",
+                scale=0.3,
+                **({} if rows is None else {"rows": rows}),
+            )
+        )
+        for at, rows in enumerate((of_one, of_other))
+    )
+    assert {each.stages[0].state for each in compare(one, other).heads} == {state}
+
+
+def heads_of(*stages: tuple[str, float, float | None], name: StageName = "multiplier") -> list[HeadComparison]:
+    """Heads of one layer with this stage: what is said of it, the multiplier and the divergence."""
+    layer = open_capture(sample_path()).layers[0]
+    return [
+        HeadComparison(
+            layer, at, layer, at, (Stage(name, "differs" if text else "same", text),), None,
+            PairFigures(Product(number), 1.0, 1.0, 0.5, 0.5, 0.5, 0.5), divergence, None,
+        )
+        for at, (text, number, divergence) in enumerate(stages)
+    ]  # fmt: skip
+
+
+@for_each(
+    ("heads", "words"),
+    [
+        (heads_of(("× 2", 0.25, 0.5)), "× 2"),
+        (heads_of(("× 2", 0.25, 0.5), ("× 2", 0.5, 0.7)), "× 2"),
+        (heads_of(("× 2", 0.25, 0.5), ("× 2.001", 0.2501, 0.7)), "× 2.001"),
+        (heads_of(("× 2", 0.25, 0.7), ("× 3", 0.375, 0.5)), "head 0: × 2"),
+        (heads_of(("a", 0.25, 0.5), ("b", 0.25, 0.7), name="mask"), "head 1: b"),
+        (heads_of(("", 0.25, 0.5), ("b", 0.25, 0.7)), "b"),
+        (heads_of(("", 0.25, 0.5)), ""),
+    ],
+)
+def test_heads_that_differ_in_other_words_are_told_by_the_most_changed(
+    heads: list[HeadComparison], words: str
+) -> None:
+    assert difference_in_words(heads) == words
+    assert heads[0].change == heads[0].divergence
+    unknown = replace(heads[0], divergence=None)
+    assert unknown.change == 0
+    both = replace(unknown, reference=replace(present(heads[0].test), entropy_fraction=0.9))
+    assert both.change == pytest.approx(0.4)
+    assert (
+        replace(both, test=None).change
+        == replace(both, test=replace(present(both.test), entropy_fraction=None)).change
+        == 0
+    )

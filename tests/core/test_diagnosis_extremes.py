@@ -9,9 +9,12 @@ import pytest
 from attn_tui.core.captures.files import CaptureError
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.comparing.compare import compare
+from attn_tui.core.diagnosis.fitting.evidence import FittingEvidence
 from attn_tui.core.diagnosis.replay import replay
+from attn_tui.core.diagnosis.subject import Evidence, StatedFacts, Subject
 from attn_tui.core.diagnosis.verdict import diagnose_head
 from capture_files import save
+from cases import for_each
 
 Array = npt.NDArray[np.float64]
 
@@ -112,3 +115,28 @@ def test_numbers_that_are_not_finite_are_read_and_named(suffix: str, role: str, 
     assert healthy.word == "healthy"
     assert "not-finite" in [each.cause for each in broken.findings]
     assert role in broken.says
+
+
+TWICE = np.array([[[0.5, 0.25, 0.25], [0.5, 0.25, 0.25], [0.1, 0.2, 0.7]]])
+
+
+@for_each(
+    ("kind", "values", "keys", "seen", "used", "numbers", "errors"),
+    [
+        ("lse", np.array([[1.0, 2.0, 2.0]]), 6, None, 3, 2, 2),
+        ("lse", np.array([[1.0, 2.0, 3.0]]), 6, None, 2, 2, 2),
+        ("weights", TWICE, 3, None, 3, 3, 3), ("weights", TWICE, 3, None, 2, 1, 1),
+        ("o", TWICE, 6, None, 3, 6, 3), ("o", TWICE, 3, None, 3, 4, 3), ("o", TWICE, 1, None, 3, 0, 3),
+        ("o", TWICE, 6, 2, 3, 2, 3), ("o", TWICE, 6, None, 2, 3, 2),
+    ],
+)  # fmt: skip
+def test_equal_numbers_of_evidence_say_the_same(
+    kind: Any, values: Any, keys: int, seen: int | None, used: int, numbers: int, errors: int
+) -> None:
+    """Of outputs, no more components are independent in a row than keys that it sees, less one."""
+    visible = None if seen is None else np.broadcast_to(np.arange(keys) < seen, (1, 3, keys))
+    q, k = np.zeros((1, 3, 4)), np.zeros((1, keys, 4))
+    subject = Subject(q, k, "float32", StatedFacts(4), (), np.arange(3), visible)
+    weight = np.where(np.arange(3) < used, 1.0, 0.0).reshape(1, 3, *(1,) * (values.ndim - 2)) * np.ones_like(values)
+    found = FittingEvidence(subject, Evidence(kind, values, "float32"), values, weight)
+    assert (found.numbers, found.errors, found.rows) == (numbers, errors, used)

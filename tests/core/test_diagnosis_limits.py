@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from attn_tui.core.captures.capture import sample_path
@@ -12,6 +13,7 @@ from attn_tui.core.diagnosis.comparing.results import Comparison, HeadComparison
 from attn_tui.core.diagnosis.comparing.results import PairFigures as Means
 from attn_tui.core.diagnosis.limits import LIMITS
 from attn_tui.core.diagnosis.results import Expected, Product, Verdict
+from attn_tui.core.tables.check import FileCheck, check_junit, check_statements
 from cases import for_each
 
 LAYER = open_capture(sample_path()).layers[0]
@@ -108,3 +110,31 @@ def test_a_head_differs_from_its_baseline_in_its_first_stage_or_in_its_spread(
 def test_a_head_changed_by_its_divergence_or_its_entropy(edits: dict[str, Any], change: float) -> None:
     assert replace(SAME, **edits).change == pytest.approx(change)
     assert math.isfinite(replace(SAME, **edits).change)
+
+
+def test_a_checked_file_tells_notes_once_a_layer_and_what_is_allowed_if_nobody_chose_its_limit() -> None:
+    capture = open_capture(sample_path())
+    heads = [replace(USUAL, head=head, verdict=replace(HEALTHY, note="not followed")) for head in range(LAYER.heads)]
+    mild, chosen = (LimitFinding(None, None, "file-entropy", "low", 0.2, 0.25, mild) for mild in (True, False))
+    for some, places in ((heads, [LAYER.place]), (heads[:2], [LAYER.place_of(0), LAYER.place_of(1)])):
+        file = FileCheck(capture, some, [], [mild, chosen])
+        assert file.notes == [(place, "not followed") for place in places]
+        assert [each.label for each in check_statements(file)] == ["allowed", *["note"] * len(places)]
+    of_head = LimitFinding(LAYER, 1, "max-logit", "large", 99.0, 50.0)
+    for name in ("", "a.npz"):
+        file = FileCheck(capture, heads, [], [], name)
+        assert (file.place(mild), file.place(of_head)) == (name or "file", LAYER.place_of(1))
+
+
+@for_each(
+    "places", [[], [(0, "max-logit")], [(0, "max-logit"), (0, "entropy"), (2, "entropy")], [(None, "file-entropy")]]
+)
+def test_junit_has_a_case_for_each_head_and_one_for_the_file(places: list[tuple[int | None, str]]) -> None:
+    heads = [replace(USUAL, head=head) for head in range(3)]
+    found = [LimitFinding(None if head is None else LAYER, head, rule, "beyond", 1.0, 2.0) for head, rule in places]
+    suites = ElementTree.fromstring(check_junit([FileCheck(open_capture(sample_path()), heads, found, [])] * 2))
+    failed = len({head for head, _ in places})
+    assert (suites.get("tests"), suites.get("failures")) == ("8", str(2 * failed))
+    [suite, _] = suites
+    assert (suite.get("tests"), suite.get("failures"), len(suite)) == ("4", str(failed), 4)
+    assert sum(case.find("failure") is not None for case in suite) == failed

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,6 +19,7 @@ from attn_tui.core.diagnosis.results import Verdict
 from attn_tui.core.diagnosis.subject import StatedFacts
 from attn_tui.core.diagnosis.verdict import diagnose
 from attn_tui.core.errors import InputError
+from capture_files import layered, named, opened
 from cases import for_each
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 
@@ -163,6 +165,46 @@ def test_the_configuration_of_the_file_and_of_the_user(tmp_path: Path) -> None:
     assert causes(lost) == ["softcap-missing"] * HEADS
 
 
+@for_each(
+    ("said", "configured", "window", "softcap"),
+    [
+        ({}, {}, None, None), ({}, {"sliding_window": 10}, 10, None),
+        ({"window": 6}, {"sliding_window": 10}, 6, None),
+        ({"window": "[6, 0]"}, {}, 7, None), ({"window": "[-1, 0]"}, {"sliding_window": 10}, 10, None),
+        ({"causal": "false"}, {"sliding_window": 10}, None, None), ({}, {"sliding_window": TOKENS}, None, None),
+        ({}, {"sliding_window": TOKENS - 1}, TOKENS - 1, None), ({}, {"attn_logit_softcapping": 3}, None, 3),
+        ({"softcap": 5}, {"attn_logit_softcapping": 3}, None, 5), ({"softcap": 5}, {}, None, 5),
+        ({"softcap": 5, "observed": True}, {"attn_logit_softcapping": 3}, None, 3),
+    ],
+)  # fmt: skip
+def test_a_configuration_completes_what_the_file_does_not_say(
+    said: dict[str, Any], configured: dict[str, Any], window: int | None, softcap: float | None, tmp_path: Path
+) -> None:
+    q, k = (np.ones((1, 1, TOKENS, D), np.float32) for _ in range(2))
+    told = {"schema": "attn-tui/qk-2", "scale": 0.1, "causal": "true"} | said
+    capture = opened(tmp_path, named({"q": q, "k": k}), **told)
+    config = parse_configuration(json.dumps({"model_type": "mistral"} | configured), "c")
+    subject = read_subject(capture, capture.layers[0], 0, None, config)
+    assert (subject.facts.window, subject.facts.softcap) == (window, softcap)
+    seen = PLACES[:, np.newaxis] - PLACES < (window or TOKENS)
+    seen = seen & (CAUSAL | (told["causal"] == "false"))
+    assert np.array_equal(
+        np.broadcast_to(True if subject.seen is None else subject.seen, (1, TOKENS, TOKENS))[0], seen
+    )
+
+
+def test_other_layers_of_its_kind_say_what_is_usual_for_a_recorded_one(tmp_path: Path) -> None:
+    layers: list[dict[str, Any]] = [
+        {"scale": 0.1}, {"scale": 0.2, "name": "other"}, {"prescaled": [None, 1], "scale": 0.3}, {"scale": 0.4},
+    ]  # fmt: skip
+    told = {"schema": "attn-tui/qk-2", "causal": "false", "layers": [{"observed": True} | each for each in layers]}
+    capture = opened(tmp_path, layered(4), **told)
+    own = [read_subject(capture, layer, 0, None, None).facts.others for layer in capture.layers]
+    assert own == [((3, 0.4),), (), ((0, 0.1), (3, 0.4)), ((0, 0.1),)]
+    unseen = replace(capture.layers[0], observed=False)
+    assert read_subject(capture, unseen, 0, None, None).facts.others == ()
+
+
 YARN = 0.1 * math.log(40) + 1
 LATENT = '{"qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "kv_lora_rank": 512, "rope_scaling": %s}'
 
@@ -189,6 +231,11 @@ LATENT = '{"qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "kv_lora_rank": 512,
             0,
             192**-0.5 * YARN**2,
         ),
+        ('{"attn_config": {"softmax_scale": 0.05}, "head_dim": 64}', 0, 0.05),
+        ('{"model_type": "inkling", "head_dim": 64}', 0, 1 / 64),
+        ('{"hidden_size": 768, "num_attention_heads": 12, "pos_att_type": "c2p"}', 0, 128**-0.5),
+        (LATENT % '{"type": "yarn", "factor": 1, "mscale_all_dim": 1.0}', 0, 192**-0.5),
+        ('{"head_dim": 64, "rope_scaling": {"type": "yarn", "factor": 40, "mscale_all_dim": 1}}', 0, 1 / 8),
         # One key of two says nothing.
         (LATENT % '{"factor": 40}', 0, 192**-0.5),
         (LATENT % '{"mscale_all_dim": 1.0}', 0, 192**-0.5),
@@ -240,41 +287,74 @@ def test_an_expectation_that_is_a_power_of_d_k_says_so(facts: StatedFacts, formu
     assert found.says.endswith(f"× {found.multiplier:.4g} = {formula}" if formula else f"× {found.multiplier:.4g}")
 
 
-@for_each(
-    ("text", "width"),
-    [('{"kv_lora_rank": 512, "qk_rope_head_dim": 64}', 576), ('{"kv_lora_rank": 512}', None),
-     ('{"qk_rope_head_dim": 64}', None)],
-)  # fmt: skip
-def test_the_width_of_absorbed_latent_attention(text: str, width: int | None) -> None:
-    assert parse_configuration(text, "config.json").latent_width == width
-
-
-def test_a_byte_order_mark_is_no_part_of_a_configuration() -> None:
-    assert parse_configuration(b'\xef\xbb\xbf{"head_dim": 96}', "config.json").head_dim == 96
-
-
 @pytest.mark.parametrize("expect", [10**400, math.inf, math.nan])
 def test_an_expected_number_that_is_none_is_refused(expect: float) -> None:
     with pytest.raises(InputError):
         expecting(expect)
 
 
-def test_windows_and_soft_caps_are_read() -> None:
-    types = '"layer_types": ["sliding_attention", "full_attention"]'
-    text = f'{{"sliding_window": 512, {types}, "attn_logit_softcapping": 50}}'
-    found = parse_configuration(text, "config.json")
-    assert (found.window_of(0), found.window_of(1), found.softcap) == (512, None, 50.0)
+@for_each(
+    ("text", "windows"),
+    [
+        ('{"sliding_window": 512, "layer_types": ["sliding_attention", "full_attention"]}', [512, None, None]),
+        ('{"sliding_window": 512, "layer_types": ["full_attention"], "model_type": "phi3"}', [None, 512, 512]),
+        ('{"sliding_window": 512, "model_type": "mistral"}', [512] * 3), ('{"sliding_window": 512}', [None] * 3),
+        ('{"sliding_window": 0, "model_type": "mistral"}', [None] * 3),
+    ],
+)  # fmt: skip
+def test_windows_of_layers_are_read(text: str, windows: list[int | None]) -> None:
+    assert [parse_configuration(text, "c").window_of(layer) for layer in range(3)] == windows
 
 
 LONGROPE = '{"rope_scaling": {"rope_type": "longrope", "factor": %s}, "original_max_position_embeddings": %s}'
+SCALED = '{"rope_type": "yarn", "factor": 40}'
 
 
 @for_each(
-    ("factor", "original", "amplitude"),
-    [(4, 4096, math.sqrt(1 + math.log(4) / math.log(4096))), (0.5, 4096, 1.0), (4, 1, None), ("null", 4096, None)],
-)
-def test_the_amplitude_of_longrope(factor: object, original: int, amplitude: float | None) -> None:
-    assert parse_configuration(LONGROPE % (factor, original), "c").amplitude == pytest.approx(amplitude)
+    ("text", "name", "value"),
+    [
+        *((f'{{"{key}": 50}}', "softcap", 50)
+          for key in ("attn_logit_softcapping", "attention_logit_cap", "conf_attention_logit_cap")),
+        ('{"rope_theta": 1e4}', "rope_theta", 1e4),
+        ('{"rope_theta": 1e4, "rope_parameters": {"rope_theta": 1e6}}', "rope_theta", 1e6),
+        ('{"rope_parameters": {"full_attention": {"rope_theta": 1e6}, "rope_theta": 1e4}}', "rope_theta", 1e6),
+        ('{"rotary_pct": 0.25}', "rotary_share", 0.25),
+        ('{"rotary_pct": 0.25, "rope_parameters": {"partial_rotary_factor": 0.5}}', "rotary_share", 0.5),
+        ('{"key_multiplier": 0.5, "qk_scale_factor": 3}', "inside", 1.5), ('{"qk_scale_factor": 3}', "inside", 3),
+        ('{"rope_scaling": {"type": "yarn", "mscale": 0}}', "mscale", 0),
+        ('{"rope_scaling": {"type": "yarn", "original_max_position_embeddings": 8}, "max_position_embeddings": 32}',
+         "rope_factor", 4),
+        ('{"rope_scaling": {"type": "yarn", "factor": 3, "original_max_position_embeddings": 8}, '
+         '"max_position_embeddings": 32}', "rope_factor", 3),
+        ('{"rope_scaling": {"type": "yarn"}, "max_position_embeddings": 32}', "rope_factor", None),
+        ('{"rope_scaling": {"type": "yarn"}, "original_max_position_embeddings": 32}', "rope_factor", None),
+        ('{"hidden_size": 768, "n_head": 12}', "width", 64), ('{"n_head": 12}', "width", None),
+        ('{"d_kv": 96, "hidden_size": 768, "n_head": 12}', "width", 96),
+        ('{"kv_lora_rank": 512, "qk_rope_head_dim": 64}', "latent_width", 576),
+        *((text, "latent_width", None) for text in ('{"kv_lora_rank": 512}', '{"qk_rope_head_dim": 64}')),
+        *((LONGROPE % (factor, original), "amplitude", amplitude) for factor, original, amplitude in (
+            (4, 4096, math.sqrt(1 + math.log(4) / math.log(4096))), (0.5, 4096, 1), (4, 1, None), (4, "null", None),
+            ("null", 4096, None))),
+        *((f'{{"rope_scaling": {rope}}}', "amplitude", amplitude) for rope, amplitude in (
+            ("null", None), ('{"rope_type": "linear", "factor": 40}', None), ('{"rope_type": "yarn"}', None),
+            (SCALED, YARN), (f'{SCALED[:-1]}, "attention_factor": 1.25}}', 1.25),
+            (f'{SCALED[:-1]}, "mscale": 1, "mscale_all_dim": 1}}', 1), (f'{SCALED[:-1]}, "mscale": 0.5}}', YARN))),
+    ],
+)  # fmt: skip
+def test_keys_of_a_configuration_are_read(text: str, name: str, value: float | None) -> None:
+    assert getattr(parse_configuration(text, "c"), name) == pytest.approx(value)
+
+
+@for_each(
+    "text",
+    [
+        "[]", "3", *(f'{{"head_dim": {value}}}' for value in ("0", "-1", "64.5", "1e16", '"x"', "true", '[64, "x"]')),
+        '{"attention_multiplier": 0}', '{"attention_multiplier": 1e60}', '{"rope_scaling": {"mscale": -1}}',
+    ],
+)  # fmt: skip
+def test_a_configuration_that_makes_no_sense_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match=r"^c: "):
+        parse_configuration(text, "c")
 
 
 @for_each(
@@ -283,6 +363,8 @@ def test_the_amplitude_of_longrope(factor: object, original: int, amplitude: flo
         ("{}", False), ('{"head_dim": 64}', False), ('{"model_type": "llama"}', True),
         ('{"attention_multiplier": 0.1}', True), ('{"query_pre_attn_scalar": 64}', True),
         ('{"scale_attn_weights": false}', True), ('{"scale_attn_weights": true}', False),
+        ('{"attn_config": {"softmax_scale": 0.05}}', True), ('{"key_multiplier": 0.5}', True),
+        ('{"log_scaling_n_floor": 8192}', True), ('{"model_type": "unheard_of"}', False),
         ('{"scale_attn_by_inverse_layer_idx": true}', True), ('{"model_type": "gpt_neo"}', True),
     ],
 )  # fmt: skip
@@ -306,23 +388,6 @@ def test_what_is_expected_replaces_the_scale_of_a_configuration_alone() -> None:
     layered = expecting("inverse_layer")
     assert layered is not None
     assert configured_scale(layered, 3, 64).multiplier == pytest.approx(1 / 32)
-
-
-def test_the_amplitude_of_yarn() -> None:
-    assert parse_configuration('{"rope_scaling": {"rope_type": "linear", "factor": 40}}', "c").amplitude is None
-    assert parse_configuration('{"rope_scaling": {"rope_type": "yarn"}}', "c").amplitude is None
-    yarn = '"rope_scaling": {"rope_type": "yarn", "factor": 40'
-    assert parse_configuration(f"{{{yarn}}}}}", "c").amplitude == pytest.approx(YARN)
-    assert parse_configuration(f'{{{yarn}, "attention_factor": 1.25}}}}', "c").amplitude == 1.25
-    assert parse_configuration(f'{{{yarn}, "mscale": 1, "mscale_all_dim": 1}}}}', "c").amplitude == 1
-    assert parse_configuration(f'{{{yarn}, "mscale": 0.5}}}}', "c").amplitude == pytest.approx(YARN)
-    assert parse_configuration('{"rope_scaling": null}', "c").amplitude is None
-
-
-@for_each("said", ['"factor": 4', '"original_max_position_embeddings": 64', None])
-def test_longrope_has_no_amplitude_without_both_contexts(said: str | None) -> None:
-    said = said or '"factor": 4, "original_max_position_embeddings": 1'  # whose logarithm is 0
-    assert parse_configuration(f'{{"rope_scaling": {{"rope_type": "longrope", {said}}}}}', "c").amplitude is None
 
 
 def test_the_configuration_of_the_file_decides_by_the_width_of_recorded_heads_alone() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from attn_tui.core.captures.capture import Layer, sample_path
 from attn_tui.core.captures.reader import open_capture
+from attn_tui.core.diagnosis.expectation import expectation, expectations
 from attn_tui.core.diagnosis.groups import (
     Fault,
     FaultGroup,
@@ -18,6 +19,7 @@ from attn_tui.core.diagnosis.groups import (
 )
 from attn_tui.core.diagnosis.results import Expected, Finding, Product, Verdict, Word
 from attn_tui.core.message import message, plain
+from attn_tui.core.tables.diagnosis import fault_statement, head_mark
 from cases import for_each
 
 HEADS = 8
@@ -87,6 +89,31 @@ def test_faults_of_other_causes_labels_and_expectations_are_groups_of_their_own(
     ]
     assert len({group.fault.label for group in found}) == 4  # of scale, of the soft-cap, not judged, unusual
     assert [group.fault.severe for group in found] == [True, True, True, True, False, False]
+    assert [fault_statement(group).tone for group in found] == ["wrong"] * 4 + ["neutral", "undecided"]
+    [healthy] = of(judged((0, 0, verdict())))
+    assert fault_statement(healthy).tone == "right"
+
+
+@for_each(
+    ("judgement", "state", "rules", "tone", "says"),
+    [
+        (verdict(), "", (), "right", "× 0.1768"),
+        (
+            verdict("cause", 1 / 32, TWICE),
+            "",
+            (),
+            "wrong",
+            "scale-twice = scale-1-over-d, × 0.03125",
+        ),
+        (verdict("cause", 1 / 32, TWICE), "", ("max-logit", "spread"), "wrong", "max-logit, spread, × 0.03125"),
+        (verdict("cause", None, replace(TWICE, also=())), "downstream", (), "downstream", "scale-twice"),
+    ],
+)
+def test_the_mark_of_a_head_is_its_causes_or_the_rules_that_it_breaks(
+    judgement: Verdict, state: str, rules: Sequence[str], tone: str, says: str
+) -> None:
+    mark = head_mark(HeadVerdict(LAYERS[1], 3, judgement), state, rules)
+    assert (mark.layer, mark.head, mark.tone, mark.says) == (LAYERS[1], 3, tone, says)
 
 
 def test_all_causes_of_a_head_are_told() -> None:
@@ -289,3 +316,34 @@ def test_a_sentence_has_the_place_the_product_and_the_expectation(word: Word) ->
     assert "layer 2, head 0 (blocks.2.attn)" in group.sentence
     assert "× 0.1768 = 1/√32" in group.sentence
     assert ("× 0.03125" in group.sentence) == (word != "healthy")
+
+
+def test_candidates_of_what_is_intended_are_counted_and_the_most_frequent_is_one_of_them() -> None:
+    found = [verdict(used=used) for used in (0.3, ROOT, 1 / 32, 0.3, 0.30001, None)]
+    heads = judged(*((i, 0, each) for i, each in enumerate(found)))
+    stated = [Product(ROOT), Product(ROOT), None, Product(0.3), Product(1.0), Product(0.3)]
+    assert [(each.rule, each.multiplier, each.fits) for each in expectations(heads, stated)] == [
+        (None, ROOT, 2), ("sqrt_d_k", pytest.approx(ROOT), 1), ("d_k", 1 / 32, 1), ("none", 1, 0), ("0.3", 0.3, 3),
+    ]  # fmt: skip
+    assert [each.rule for each in expectations(heads[1:2], stated[1:2])] == [None, "sqrt_d_k", "d_k", "none"]
+    assert [each.rule for each in expectations(heads[-1:], [None])] == [None, "sqrt_d_k", "d_k", "none"]
+    assert expectations([], []) == []
+    near = judged(*((0, head, verdict(used=0.2, error=error)) for head, error in enumerate((1e-9, 0.1))))
+    assert expectation("sqrt_d_k", near).fits == 1
+    layered = judged(*((i, 0, verdict(used=ROOT / (i + 1))) for i in range(3)))
+    assert expectation("inverse_layer", layered).fits == 3
+
+
+@for_each(
+    ("judgement", "doubtful", "ratio"),
+    [
+        (verdict(), False, 1), (verdict("cause", 1.0, TWICE), True, 1 / ROOT),
+        (verdict("unexplained", None), True, None),
+        (verdict("undecided", ROOT / 2), False, 0.5), (replace(verdict("undecided"), suspect=TWICE), True, 1),
+        (replace(verdict("undecided"), conflict=True), True, 1), (verdict("no-evidence", None), False, None),
+        (replace(verdict(), expected=Expected(ROOT, "", unknown="unknown")), False, None),
+    ],
+)  # fmt: skip
+def test_heads_that_somebody_has_to_look_at(judgement: Verdict, doubtful: bool, ratio: float | None) -> None:
+    assert judgement.is_doubtful is doubtful
+    assert judgement.ratio == (ratio if ratio is None else pytest.approx(ratio))

@@ -79,6 +79,9 @@ def test_a_cell_is_blank_only_where_no_query_sees_a_key(tmp_path: Path) -> None:
     capture, *_ = capture_of(tmp_path)
     found = whole(capture, 0, down=4, across=4)
     assert [[share is None for share in line] for line in found.shares] == (~np.tri(4, dtype=bool)).tolist()
+    assert [(each.queries, each.keys) for each in (whole(capture, 0, down=n, across=n) for n in (0, 1))] == [
+        ((0, 24), (0, 24))
+    ] * 2
 
 
 def test_a_large_matrix_comes_rough_first_and_then_exact(tmp_path: Path) -> None:
@@ -149,6 +152,20 @@ def test_the_row_saturates_at_its_threshold(softcap: float | None, with_bias: bo
         assert found.threshold == pytest.approx(math.sqrt(2 * math.log(30)) / (k[0, 0] @ q[0, 0, 11]).std())
 
 
+@for_each(("stored", "threshold"), [(0.1, 2), (1.9, 2), (4.4, 4)])
+def test_of_two_thresholds_that_near_the_file_s_scale_is_told(
+    tmp_path: Path, stored: float, threshold: float
+) -> None:
+    """Logits c·x − 3·x saturate at c = 2 and at c = 4, in units in which x spreads by √(2 ln n)."""
+    x = np.random.default_rng(3).normal(size=30)
+    x *= math.sqrt(2 * math.log(30)) / x.std()
+    sides = {"q": np.ones((1, 1, 1, 1)), "k": x.reshape(1, 1, 30, 1), "bias": -3 * x.reshape(1, 1, 1, 30)}
+    capture = opened(tmp_path, {f"layers.0.attn.{name}": each for name, each in sides.items()}, scale=stored)
+    layer = capture.layers[0]
+    found = attention_row(capture, layer, 0, [file_rule(layer)], 0, 0)
+    assert found.threshold == pytest.approx(threshold, rel=1e-5)
+
+
 def test_rows_that_never_saturate_have_no_threshold(tmp_path: Path) -> None:
     capture, *_ = capture_of(tmp_path, softcap=0.1)
     layer = capture.layers[0]
@@ -173,8 +190,10 @@ def test_only_the_largest_weights_of_a_long_row_are_listed(tmp_path: Path) -> No
 def test_texts_and_queries_that_do_not_exist_are_refused() -> None:
     capture = open_capture(sample_path())
     layer = capture.layers[0]
-    with pytest.raises(CaptureError, match="layer 0 has 1 texts of 70 queries; there is no query 70 of text 0"):
-        attention_row(capture, layer, 0, [file_rule(layer)], 0, 70)
+    for text, query in ((0, 70), (0, -1), (1, 0), (-1, 0)):
+        words = f"layer 0 has 1 texts of 70 queries; there is no query {query} of text {text}"
+        with pytest.raises(CaptureError, match=words):
+            attention_row(capture, layer, 0, [file_rule(layer)], text, query)
     with pytest.raises(CaptureError, match="layer 0 has texts 0 to 0, not 1"):
         list(attention_matrix(capture, layer, 0, file_rule(layer), 1, (0, 70), (0, 70), 5, 5))
 

@@ -163,6 +163,7 @@ def test_rules_of_rows_have_a_multiplier_for_each(name: str, rule: str, dialect:
 ABOUT: dict[str, dict[str, Any]] = {
     "window": {"window": [2, 0], "causal": True},
     "factors": {"prescaled": [0.5, 2.0]},
+    "a factor": {"prescaled": [0.5, 1.0], "causal": True},
     "window of both sides": {"window": [1, 2], "causal": False},
     "chunks": {"chunk": 3, "causal": True},
     "window and chunks": {"window": [1, 0], "chunk": 4, "causal": True},
@@ -187,7 +188,7 @@ def test_the_code_of_a_head_with_such_metadata_prints_its_numbers(
     about = dict(ABOUT[name])
     path = saved(tmp_path, {}, about.pop("queries", 6), **about)
     assert compared(program(path, dialect)) == ""
-    for rule in BY_ROW[:2]:
+    for rule in (*BY_ROW[:2], "rms_sqrt_d_k"):
         assert compared(program(path, dialect, rules=("none", rule))) == ""
 
 
@@ -281,6 +282,8 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], float]] = {
     "twice": ({"scale": 1 / WIDTH}, {}, 1 / WIDTH),
     "fixed": ({"scale": 1 / 16}, {}, 1 / 16),
     "causal": ({"ahead": 0, "scale": 0.9}, {}, 0.9),
+    "window": ({"ahead": 0, "before": 3}, {"window": 4}, WIDTH**-0.5),
+    "window of both sides": ({"ahead": 2, "before": 3}, {"window": [3, 2], "causal": False}, WIDTH**-0.5),
     "causal lost": ({}, {"causal": True}, WIDTH**-0.5),
     "causal extra": ({"ahead": 0}, {"causal": False}, WIDTH**-0.5),
     "future key": ({"ahead": 1}, {"causal": True}, WIDTH**-0.5),

@@ -13,7 +13,7 @@ from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import open_capture
-from attn_tui.core.diagnosis.heads.ranking import HeadFacts, rank, traits
+from attn_tui.core.diagnosis.heads.ranking import HeadFacts, rank, traits, variety
 from attn_tui.core.diagnosis.heads.reasons import Traits, has_evidence, head_word, reasons, severity
 from attn_tui.core.diagnosis.heads.summary import file_summary
 from attn_tui.core.diagnosis.reading import read_subject
@@ -95,9 +95,11 @@ def test_they_are_near_one_for_independent_normal_components_under_the_usual_sca
 def test_dimensions_and_cosines_are_those_of_all_pairs(tmp_path: Path) -> None:
     q, k = normal(heads=3, tokens=30)
     k[:, :, 0] *= 5
+    tiny = [found(capture_of(tmp_path, q * 1e-4, k * 1e-4, 0.25), head) for head in range(3)]
     capture = capture_of(tmp_path, q, k, 0.25)
     for head in range(3):
         one = found(capture, head)
+        assert tiny[head].dimensions == one.dimensions
         scores = q[0, head] @ k[0, head].T
         shares = np.linalg.svd(scores - scores.mean(axis=1, keepdims=True), compute_uv=False) ** 2
         held = np.cumsum(shares) / shares.sum()
@@ -110,6 +112,15 @@ def test_dimensions_and_cosines_are_those_of_all_pairs(tmp_path: Path) -> None:
         assert one.other_cosine == pytest.approx(cosines.mean())
         assert one.first_key_size == pytest.approx(lengths[0] / np.median(lengths))
         assert (one.longest_key, one.longest_key_size) == (0, pytest.approx(lengths[0] / np.median(lengths)))
+
+
+@for_each(
+    ("tokens", "found"),
+    [([[0, 0]], 0), ([[0, 0], [0, 0]], 0), ([[3, 4]], 1), ([[3, 4], [3, 4]], 0), ([[3, 0], [0, 3]], 0.5**0.5),
+     ([[3, 4], [-3, -4]], 1)],
+)  # fmt: skip
+def test_the_variety_of_tokens_is_the_share_that_differs(tokens: list[list[float]], found: float) -> None:
+    assert variety(np.array([tokens], np.float32)) == pytest.approx(found)
 
 
 def test_cosines_are_of_visible_pairs_alone(tmp_path: Path) -> None:

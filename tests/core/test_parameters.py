@@ -5,8 +5,8 @@ import math
 from typing import Any
 
 import pytest
-from attn_tui.core.errors import InputError, ParameterError
-from attn_tui.core.field import Field, next_of
+from attn_tui.core.errors import InputError, ParameterError, nearest
+from attn_tui.core.field import Field, next_of, next_power_of_two
 from attn_tui.core.formula import FormulaError
 from attn_tui.core.parameters import FIELD, FIELDS, Parameters
 from attn_tui.core.scales import SCALE_RULES, RuleSetting
@@ -79,6 +79,27 @@ def test_text_is_either_a_value_or_refused_in_one_line(field: Field, text: str) 
         assert f"must be {field.accepted}" in message or field.kind == "setting"
     else:
         field.check(value)
+
+
+def test_the_power_of_two_above_zero_is_one_and_below_one_are_parts() -> None:
+    assert [next_power_of_two(number, 1) for number in (-3, 0, 0.3, 1, 3, 4)] == [1, 1, 0.5, 2, 4, 8]
+    assert [next_power_of_two(number, -1) for number in (-3, 0, 0.3, 1, 3, 4)] == [0, 0, 0.25, 0.5, 2, 2]
+
+
+@for_each(
+    ("word", "known", "found"),
+    [
+        ("gpt_oss", ["gpt2", "gpt-oss-20b"], "gpt-oss-20b"), ("lla", ["gpt2", "llama"], "llama"),
+        ("ll", ["llama"], ""), ("l-l", ["llama"], ""), ("ab-c", ["abcd", "ab-cx"], "ab-cx"),
+        ("softcpa", ["window", "softcap"], "softcap"), ("SOFT CAP", ["softcap"], "softcap"), ("xyz", ["softcap"], ""),
+        ("Causel-Mask", ["causal_mask"], "causal_mask"), ("mask", ["causal mask", "mask2", "mask"], "mask2"),
+        ("x", [], ""),
+    ],
+)  # fmt: skip
+def test_the_word_that_was_meant_begins_with_what_was_typed_or_is_close_to_it(
+    word: str, known: list[str], found: str
+) -> None:
+    assert nearest(word, known) == found
 
 
 def test_k_and_m_are_binary_in_whole_numbers_only() -> None:

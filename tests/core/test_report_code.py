@@ -143,12 +143,38 @@ def test_settings_that_differ_in_more_than_the_rule_share_what_they_can() -> Non
     assert text.count("def measure") == 2
 
 
+OF_ROUNDING, OF_SINK, OF_GRADIENT = (
+    {"weight_lost"},
+    {"first_key_weight", "sink_weight"},
+    {"grad_q_median", "grad_q_rms"},
+)
+OF_EXTREMES = {"logit_max", "logit_std"}
+
+
+@for_each(
+    ("change", "differs"),
+    [
+        ({"mask": "causal"}, {"first_key_weight"}), ({"sink": "logit"}, OF_SINK),
+        ({"precision": "float16"}, OF_ROUNDING),
+        ({"precision": "float16", "arithmetic": "eager"}, OF_ROUNDING),
+        ({"precision": "float16", "arithmetic": "eager", "std_q": 55.0, "std_k": 55.0}, OF_ROUNDING | OF_EXTREMES),
+        ({"precision": "float16", "std_q": 55.0, "std_k": 55.0}, OF_ROUNDING),
+        ({"mechanism": "additive"}, OF_GRADIENT), ({"scale": "rms_none"}, OF_GRADIENT), ({"softcap": 2.0}, set()),
+    ],
+)  # fmt: skip
+def test_a_program_prints_the_statistics_that_it_can_compute(change: dict[str, Any], differs: set[str]) -> None:
+    usual, found = (set(expected_in(program(replace(SMALL, **of)))) for of in ({}, change))
+    assert usual ^ found == {STATISTIC[name].label for name in differs}
+
+
 def test_large_settings_take_fewer_draws_and_say_so() -> None:
     large = Parameters(n_keys=8192, n_queries=8192, batch=4096)
     assert draws_of(large) == 2
     assert draws_of(Parameters(16_384, n_keys=1000, n_queries=1000, batch=64)) == 4
     assert draws_of(Parameters()) == 16
     assert draws_of(Parameters(1024, mechanism="additive")) == 16  # one query after another
+    assert draws_of(Parameters(1024, n_keys=256, n_queries=256, batch=64, mechanism="additive")) == 4
+    assert draws_of(Parameters(1024, n_keys=16_384, n_queries=1, batch=64, mechanism="additive")) == 4
 
 
 def test_of_fewer_draws_no_extremes_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,6 +196,7 @@ def test_a_program_runs_without_attn_tui() -> None:
 def test_the_bias_of_few_draws_is_removed() -> None:
     p = Parameters(n_keys=128, n_queries=128, batch=7)
     assert ["def unbiased" in program(replace(p, batch=batch)) for batch in (7, 8)] == [True, False]
+    assert "def unbiased" in program(Parameters(n_keys=4, n_queries=4, batch=8))  # whose errors are large
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,6 +38,26 @@ def test_scores_that_only_one_of_two_masks_shows_are_compared() -> None:
     assert score_change(masked, other, limit(True)).change > limit(True)
     assert score_change(other, masked, limit(True)).change > limit(True)
     assert score_change(masked, replace(other, seen=seen), limit(True)).change == 0
+
+
+HIDDEN = np.zeros((1, ROWS, KEYS), np.bool_)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "change", "factor", "correlation"),
+    [
+        (HEAD, HEAD, 0, 1, 1), (HEAD, replace(HEAD, k=-K), math.inf, 1, -1),
+        (replace(HEAD, q=0 * Q), replace(HEAD, q=0 * Q), 0, 1, 1), (replace(HEAD, q=0 * Q), HEAD, math.inf, 1, 1),
+        (HEAD, replace(HEAD, q=0 * Q), math.inf, 1, 1),
+        (replace(HEAD, seen=HIDDEN), replace(HEAD, q=2 * Q, seen=HIDDEN), 0, 1, 1),
+    ],
+)  # fmt: skip
+def test_scores_that_are_all_0_or_hidden_have_no_factor(
+    one: Subject, other: Subject, change: float, factor: float, correlation: float
+) -> None:
+    found = score_change(one, other, limit(True))
+    assert (found.factor, found.correlation) == pytest.approx((factor, correlation))
+    assert found.change == 0 if change == 0 else found.change > limit(True)
 
 
 def test_the_noise_of_alike_texts_is_that_of_one() -> None:

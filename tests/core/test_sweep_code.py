@@ -40,6 +40,8 @@ def swept(p: Parameters, d_ks: tuple[int, ...] = (1, 8, 70), **asked: Any) -> Sw
     "asked",
     [
         {},
+        {"d_ks": (8,)},
+        {"d_ks": (8, 16)},
         {"n_keys": (4, 9, 14)},
         {"vary": ("scale", ["none", "ssmax", "d_k"])},
         {"vary": ("precision", ["float32", "bfloat16"])},

@@ -5,11 +5,15 @@ import io
 import json
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from attn_tui.core.captures.capture import CaptureContents, sample_path
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.statistics.measurement import Estimate, RoughEstimate
 from attn_tui.core.tables import table
+from attn_tui.core.tables.heads import files_words
 from attn_tui.core.tables.table import (
     Bold,
     Cell,
@@ -152,3 +156,16 @@ def test_parquet_without_rows_has_the_columns() -> None:
     arrow: Any = pytest.importorskip("pyarrow.parquet", reason="needs pip install 'attn-tui[table]'")
     found = arrow.read_table(io.BytesIO(b"".join(table.parquet_pieces(numbers([])))))
     assert (found.num_rows, found.column_names) == (0, ["n", "name", "half", "even"])
+
+
+def test_a_title_names_the_file_or_how_many_and_what_is_common_to_all() -> None:
+    one = open_capture(sample_path())
+    other, bare = replace(one, model="other"), replace(one, model=None, licence=None)
+
+    def words(*captures: CaptureContents) -> list[str]:
+        return files_words(captures, lambda _: "name")
+
+    assert words(one) == ["name", one.model, one.licence]
+    assert words(one, one) == ["2 files", one.model, one.licence]
+    assert words(one, other) == ["2 files", one.licence]
+    assert words(bare) == ["name"]

@@ -24,6 +24,7 @@ from attn_tui.core.training.race import (
 )
 from attn_tui.core.training.settings import (
     OPTIMISERS,
+    RACE_FIELD,
     RACE_FIELDS,
     RATES,
     Race,
@@ -109,6 +110,7 @@ def test_a_rule_has_learned_once_the_median_run_recalls_enough() -> None:
     curves, recalled = raced("none", "sqrt_d_k", d_k=2, steps=60, seeds=3, task=TASK), np.zeros((2, 3, 60))
     recalled[0, 0, 20:] = recalled[0, 1, 30:] = recalled[1, 2, 20:] = 0.95
     assert [each.steps_to_learn for each in results(replace(curves, recalled=recalled))] == [40, None]
+    assert results(replace(curves, recalled=recalled[:, 1:]))[0].steps_to_learn is None  # half of them
 
 
 def test_without_learning_what_is_recalled_depends_on_the_rule_used_alone() -> None:
@@ -207,11 +209,33 @@ def test_a_snapshot_has_the_medians_of_the_curves() -> None:
     assert np.array_equal(found.used, curves.used.mean(axis=2))
 
 
-def test_a_race_may_begin_at_its_full_rate() -> None:
-    [warm_up] = [field for field in RACE_FIELDS if field.name == "warm_up"]
-    warm_up.check(0)
-    with pytest.raises(InputError):
-        warm_up.check(-1)
+BOUNDS: dict[str, tuple[float, float]] = {
+    "d_k": (1, 1024), "rate": (1e-6, 1e4), "warm_up": (0, 100_000), "steps": (1, 100_000), "seeds": (1, 1000),
+    "seed": (0, 2**32 - 1),
+}  # fmt: skip
+
+
+def test_settings_of_a_race_have_bounds() -> None:
+    """A width and a seed are those of the Lab; a race may begin at its full rate."""
+    assert {field.name: (field.low, field.high) for field in RACE_FIELDS if field.name in BOUNDS} == BOUNDS
+    for name, (low, high) in BOUNDS.items():
+        for value in (low, high):
+            RACE_FIELD[name].check(value)
+        for value in (low - 1, high + 1):
+            with pytest.raises(InputError):
+                RACE_FIELD[name].check(value)
+
+
+def test_a_result_is_the_mean_of_the_runs_that_did_not_diverge() -> None:
+    curves, shape = raced("none", d_k=2, steps=60, seeds=4, task=TASK), (1, 4, 60)
+    loss = np.broadcast_to(np.array([0.5, 0.7, 1.2, math.nan])[:, np.newaxis], shape).copy()
+    loss[..., :50] = 9.0  # earlier steps do not count
+    [found] = results(replace(curves, loss=loss))
+    assert (found.loss, found.diverged) == (pytest.approx(0.8), 0.25)
+    assert found.loss_error == pytest.approx(np.std([0.5, 0.7, 1.2], ddof=1) / math.sqrt(3))
+    loss[:, 1:] = math.inf
+    [found] = results(replace(curves, loss=loss))
+    assert (found.loss, found.loss_error, found.diverged) == (pytest.approx(0.5), None, 0.75)
 
 
 def test_a_snapshot_of_long_runs_is_short() -> None:

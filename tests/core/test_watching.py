@@ -74,7 +74,7 @@ def test_a_line_holds_a_number_for_each_head() -> None:
         ('{"step": true, "max_logit": [[1]]}', ("step", "True")),
         ('{"step": 1}', ("no statistic",)),
         ('{"step": 1, "max_logit": [1, 2]}', ("'max_logit'", "for each layer")),
-        ('{"step": 1, "max_logit": [[]]}', ("'max_logit'",)),
+        *((f'{{"step": 1, "max_logit": {rows}}}', ("'max_logit'",)) for rows in ("[]", "[[]]")),
         ('{"step": 1, "max_logit": [["x"]]}', ("'max_logit'", "numbers", "x")),
         ('{"step": 1, "max_logit": [[1]], "entropy": [[1, 2]]}', ("'entropy'", "'max_logit'")),
         ('{"step": 1, "max_logit": [[1]], "layers": ["a", "b"]}', ("layers", "1 names", "2")),
@@ -315,6 +315,8 @@ def test_of_more_lines_than_are_kept_none_over_the_limit_is_left_out(peak: str, 
     assert at in {step.step for step in _polled(path, lines)}
     [head] = [each for each in WatchRun(run=path, limit=100).answer().ranked if each.first_over is not None]
     assert head.first_over == at
+    lines[at] = f'{{"step": {at}, "max\\u005flogit": {peak}{more}}}\n'
+    assert at in {step.step for step in _polled(path, lines)}
     lines[at] = f'{{"step": {at}, "max_logit": [[]]}}\n'  # may be anything
     assert at not in {step.step for step in _polled(path, lines)}
     assert len(poll(path).notes) == 1

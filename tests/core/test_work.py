@@ -209,6 +209,8 @@ def test_parts_are_small() -> None:
         ("serial", ("serial", "")),
         ("threads", ("threads", "")),
         ("processes:12", ("processes", "12")),
+        ("threads:1", ("threads", "1")),
+        ("threads:1024", ("threads", "1024")),
         ("dask", ("dask", "")),
         ("dask:tcp://node-1:8786", ("dask", "tcp://node-1:8786")),
         ("dask:tls://[::1]:8786", ("dask", "tls://[::1]:8786")),
@@ -218,7 +220,13 @@ def test_engines_have_names(text: str, expected: tuple[str, str]) -> None:
     assert engine_name(text) == expected
 
 
-@for_each("text", ["", "thread", "serial:2", "threads:0", "threads:-1", "processes:x", "dask:host", "mpi"])
+@for_each(
+    "text",
+    [
+        "", "thread", "serial:2", "serial:", "threads:", "threads:0", "threads:-1", "threads:²", "threads:４",
+        "threads:1025", "processes:x", "dask:host", "dask:udp://host:1", "dask:tcp://host:x", "mpi",
+    ],
+)  # fmt: skip
 def test_other_names_are_refused_in_one_line(text: str) -> None:
     with pytest.raises(ExecutorError, match=r"^--executor: .*, not ") as refusal:
         engine_name(text, "--executor")

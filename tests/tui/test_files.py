@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from attn_tui.core.files import FileError, write_file, write_text
+from attn_tui.core.files import FileError, read_file, write_file, write_pieces, write_text
 
 
 def test_a_file_that_exists_is_replaced_only_on_request(tmp_path: Path) -> None:
@@ -18,6 +18,26 @@ def test_a_file_that_exists_is_replaced_only_on_request(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == [file]
     write_text("other", file)
     assert file.read_text() == "other"
+
+
+def test_a_file_is_as_private_as_it_is_asked_to_be(tmp_path: Path) -> None:
+    write_text("x", tmp_path / "text")
+    write_file(b"x", tmp_path / "file")
+    write_pieces([b"x"], tmp_path / "pieces")
+    write_pieces([b"x"], tmp_path / "private", private=True)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) & 0o077 for path in tmp_path.iterdir()}
+    (tmp_path / "usual").touch()
+    usual = stat.S_IMODE((tmp_path / "usual").stat().st_mode) & 0o077
+    assert modes == {"text": usual, "file": usual, "pieces": usual, "private": 0}
+
+
+def test_a_text_is_read_up_to_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x").write_bytes(b"four")
+    monkeypatch.setattr("attn_tui.core.files.LARGEST", 4)
+    assert read_file(tmp_path / "x") == b"four"
+    monkeypatch.setattr("attn_tui.core.files.LARGEST", 3)
+    with pytest.raises(FileError, match="at most 3 bytes"):
+        read_file(tmp_path / "x")
 
 
 @pytest.mark.parametrize("failing", ["os.fsync", "os.replace"])

@@ -135,7 +135,7 @@ def contents(path: Path) -> FileContents:
         by_ending = [kind for kind in KINDS if start and path.suffix.lower() == kind.ending]
         for kind in [*(kind for kind in KINDS if kind.begins(start)), *by_ending]:
             return kind.contents(stream, path, identity)
-    if start[:1] == b"\x80" and start[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):  # as torch.save wrote once
+    if start[:2] in (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"):  # as torch.save wrote once
         raise CaptureError("{path}: {fault}", path=plain(path), fault=PICKLED)
     fault = "not a file of tensors" if start else "the file is empty"
     raise CaptureError("{path}: {fault}; must be a {endings} file", path=plain(path), fault=fault, endings=ENDINGS)

@@ -136,33 +136,27 @@ def is_as_expected(examination: Examination) -> bool:
     return left <= math.sqrt(1 + _LUCK / observed.errors) * fit.distance
 
 
-def stage_of(examination: Examination) -> StageName | None:
-    """Return the stage at which the first cause of a verdict acts; None if there is no cause."""
-    findings = examination.verdict.findings
-    return findings[0].stage if findings else None
-
-
 def _add_causes(processing: Processing) -> None:
     """Add the stages at which a cause acts on one head and not on the other."""
     first, second = processing.reference.verdict, processing.test.verdict
-    if first.cause is not None and second.cause in (first.cause, *first.also):
-        stage = stage_of(processing.reference)
-        if stage is not None and first.cause == "not-finite":
+    if first.findings and second.cause in (first.cause, *first.also):
+        stage = first.findings[0].stage
+        if first.cause == "not-finite":
             says = message("nothing can be compared, not-finite in both: {says}", says=first.says)
             processing.differences[stage] = Stage(stage, "differs", says)
-        elif stage is not None and stage not in processing.differences:
+        elif stage not in processing.differences:
             processing.notes[stage] = message("{cause} in both: {says}", cause=first.cause, says=first.says)
         return
     for each, where in ((processing.reference, message("in the reference")), (processing.test, _OF_THE_OTHER)):
-        stage = stage_of(each)
-        if stage is None:
+        if not each.verdict.findings:
             continue
+        stage = each.verdict.findings[0].stage
         known = processing.differences.get(stage)
         why = each.verdict.says if known is None else joined([one.says for one in each.verdict.findings], "; ")
         says = message("{cause} {where}: {says}", cause=each.verdict.cause, where=where, says=why)
         if known is not None:
             processing.differences[stage] = replace(known, says=joined((known.says, says), "; "))
-        elif stage != "multiplier" or each.verdict.multiplier is None or "-by-" in (each.verdict.cause or ""):
+        elif stage != "multiplier" or each.verdict.multiplier is None or "-by-" in each.verdict.findings[0].cause:
             processing.differences[stage] = Stage(stage, "differs", says)
 
 
@@ -170,7 +164,7 @@ def _add_multipliers(processing: Processing, one: Subject, other: Subject, facto
     """Compare fitted multipliers, or a fitted one with what the other file says."""
     verdicts = (processing.reference.verdict, processing.test.verdict)
     sure = [_is_sure(verdict) for verdict in verdicts]
-    if not any(sure) or any(stage_of(each) in ("qk", "weights") for each in (processing.reference, processing.test)):
+    if not any(sure) or any(each.findings and each.findings[0].stage in ("qk", "weights") for each in verdicts):
         return
     if not all(sure) and verdicts[sure.index(False)].expected.assumed:
         return

@@ -284,6 +284,6 @@ def _in_proportion(
     products = x * y if kind == "lse" else dot(x, y)
     size = float(np.vdot(_squares(x), weight))
     times = float(np.vdot(products, weight)) / size if size else 0.0
-    if times != 0 and left(y - times * x) <= _EXACT * max(1.0, abs(times)):
+    if left(y - times * x) <= _EXACT * max(1.0, abs(times)):
         return times, 0.0
     return None
