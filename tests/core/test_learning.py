@@ -37,15 +37,13 @@ from attn_tui.core.learning.tour import STEPS, trials
 from attn_tui.core.models import MODELS
 from attn_tui.core.statistics.measurement import Estimate
 from cases import for_each
+from golden import learning_numbers
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
 
 Item: TypeAlias = TourStep | InterviewQuestion
+NUMBERS = {id_: {row["name"]: row["value"] for row in rows} for id_, rows in learning_numbers().items()}
 ITEMS: tuple[Item, ...] = (*STEPS, *QUESTIONS)
 every = for_each("item", ITEMS)
-# Those whose figures take the longest; the others use the same trials, and the tests of races the rest.
-DEAR = {"training", "learn-it", "grow-like-d", "drop-at-inference", "number-of-keys", "optimum", "positions",
-        "laws", "gradients", "unit-variance", "trained", "sinks"}  # fmt: skip
-
 # Names with digits in them, worked examples, and the numbers of formulas. Other numbers are placeholders.
 _NAMES = r"b?float(16|32)|T5|MiniLM-L6-v2|Gemma [24]|Qwen3|Llama 4|softmax\([\d., ]+\)|of [\d.]+, [\d.]+, [\d.]+"
 _FORMULAS = r"[1-4](?=[ ·√/]|$|\)|,|:|\.|;)|\b[0-4]\b|±1|W_Q|q₁|k₁"
@@ -132,19 +130,23 @@ def test_the_label_of_a_figure_has_numbers_of_what_is_measured(item: Item) -> No
             assert all(numbers[each] in used for each in placeholders(figure.label) & {*numbers}), name
 
 
-@pytest.mark.parametrize(
-    "item",
-    [pytest.param(item, marks=pytest.mark.slow) if item.id in DEAR else item for item in ITEMS],
-    ids=lambda item: item.id,
-)
-def test_measured_figures_agree_with_exact_ones(item: Item) -> None:
+@every
+def test_measured_figures_agree_with_exact_ones_and_no_number_has_changed(item: Item) -> None:
     found = dict(stream(item.figures))
+    known = NUMBERS[item.id]
+    assert [*known] == [*item.given, *found]
+    for name, value in item.given.items():
+        assert value == (known[name] if isinstance(value, str) else pytest.approx(float(known[name]), rel=1e-6)), name
     for name, (measured, exact) in found.items():
         assert measured is not None or exact is not None, name
         if measured is not None and exact is not None:
             assert measured.value is not None
             assert measured.stderr is not None
             assert abs(measured.value - exact) <= 4 * measured.stderr + 1e-12, name
+        if exact is not None:
+            assert exact == pytest.approx(float(known[name]), rel=1e-6), name
+        elif measured is not None:
+            assert measured.value == pytest.approx(float(known[name]), rel=1e-3), name
     card = step_card(1, item, found) if isinstance(item, TourStep) else question_card(1, item, found)
     assert all("{" not in text for text in (*card.introduction, card.question, *card.answer, card.title))
 

@@ -243,7 +243,7 @@ def _is_c_locale() -> bool:
     containers, most terminals show UTF-8.
     """
     names = [os.environ.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG")]
-    if names[1].upper() in ("C.UTF-8", "C.UTF8", "UTF-8") and names[2] in ("C", "POSIX"):
+    if names[1].upper() in ("C.UTF-8", "C.UTF8", "UTF-8"):
         names[1] = ""
     return next((name for name in names if name), "") in ("C", "POSIX")
 
