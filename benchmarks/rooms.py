@@ -95,7 +95,7 @@ ROOMS = (
         "terminal",
         "tui/terminal tui/language tui/settings",
         "tui/ reader cells contrast terminal_output any_bytes diff_screen frames language settings saved_settings "
-        "keymap typeahead connection slow_terminal resizing",
+        "keymap typeahead connection pacing pasting choosing stop_and_resume slow_terminal resizing",
     ),
     Room(
         "engine",
@@ -107,7 +107,7 @@ ROOMS = (
         "panes",
         "tui/panes",
         "views/ every_view sweep_* rules_view softmax_view heatmap attention_views capture_facts help_view "
-        "tui/ *_pane panes capture_* sweep_* rules_* lab_* formula_rule current choosing selecting clicks small "
+        "tui/ *_pane panes small capture_* sweep_* rules_* lab_* formula_rule current choosing selecting clicks "
         "exported_numbers entropy_curve finding help pane_requests",
     ),
     Room("app", "tui", "tui/ *"),
