@@ -67,7 +67,7 @@ ROOMS = (
     Room("heads", "core/diagnosis/heads", "core/ head* cli/ inspect_command"),
     Room("watching", "core/watching", "core/ watching cli/ watch_command views/ watching_view"),
     Room("training", "core/training", "core/ training cli/ train_command"),
-    Room("learning", "core/learning", "core/ learning* claim* cli/ learn_command"),
+    Room("learning", "core/learning", "core/ learning* claim* cli/ learn_command tui/ learn_pane"),
     Room("work", "core/work", "core/ work sweep* rules cli/ executors resuming"),
     Room(
         "tables",

@@ -24,6 +24,7 @@ from attn_tui.core.learning.step import (
     InterviewQuestion,
     TourFigure,
     TourStep,
+    best,
     filled,
     grade,
     graded,
@@ -279,11 +280,19 @@ def test_a_cause_that_is_not_there_or_not_the_only_one_is_refused(text: str, rea
         (256, 64, "ratio", "number", "Your guess, 256, is 4 times the answer.", False),
         (2, 8, "ratio", "number", "Your guess, 2, is too low: the answer is 4 times that.", False),
         (105, 100, "ratio", "number", "Your guess, 105, is within 5 % of the answer.", True),
+        (101.26, 100, "ratio", "number", "Your guess, 101, is within 1.3 % of the answer.", True),
+        (95.3, 100, "ratio", "number", "Your guess, 95.3, is within 4.9 % of the answer.", True),
+        (106, 100, "ratio", "number", "Your guess, 106, is 1.06 times the answer.", False),
         (-1, 8, "ratio", "number", "Your guess, −1, is 9 too low.", False),
         (0, 8, "ratio", "number", "Your guess, 0, is 8 too low.", False),
         (0.5, 0.998, "difference", "share", "Your guess, 50 %, is 49.8 percentage points too low.", False),
         (1, 0.998, "difference", "share", "Your guess, 100 %, is 0.2 percentage points too high.", True),
         (20, 2, "difference", "number", "Your guess, 20, is 18 too high.", False),
+        (2, 2, "difference", "number", "Your guess, 2, is exact.", True),
+        (-105, -100, "difference", "number", "Your guess, −105, is 5 too low.", True),
+        (-95, -100, "difference", "number", "Your guess, −95, is 5 too high.", True),
+        (0.519, 0.5, "difference", "share", "Your guess, 51.9 %, is 1.9 percentage points too high.", True),
+        (0.479, 0.5, "difference", "share", "Your guess, 47.9 %, is 2.1 percentage points too low.", False),
     ],
 )  # fmt: skip
 def test_a_guess_is_graded_in_terms_that_fit(
@@ -343,6 +352,12 @@ def test_a_measured_value_has_the_decimals_of_its_error() -> None:
     assert re.fullmatch(r"\d\.\d{3} ± 0\.0\d\d", measured_text(reading, "number"))
     assert measured_text(reading._replace(measured=Estimate(0.0, 0.0)), "number") == "0"
     assert measured_text(reading._replace(measured=None), "number") == "–"
+    assert measured_text(Reading(Estimate(None, None), 1.0), "number") == "–"
+    assert measured_text(Reading(Estimate(-2.0, None), None), "number") == "−2"
+    assert measured_text(Reading(Estimate(0.1234, 0.0123), None), "share") == "12.3 ± 1.2 %"
+    assert measured_text(Reading(Estimate(12345.6, 10.4), None), "count") == "12,346 ± 10"
+    assert [best(Reading(Estimate(2, 0), exact)) for exact in (0.0, None)] == [0, 2]
+    assert best(Reading(None, None)) is None
 
 
 EXPECTED = {
