@@ -79,7 +79,7 @@ ROOMS = (
     Room(
         "recorder",
         "core/recorder tui/cli/commands/record.py",
-        "recorder/ operations layouts weights fused row_factors passes steps caches not_finite recorded_files "
+        "recorder/ options operations layouts weights fused row_factors passes steps caches not_finite recorded_files "
         "reading assertion command students vllm",
         ".venv-torch",
     ),
