@@ -79,8 +79,8 @@ ROOMS = (
     Room(
         "recorder",
         "core/recorder tui/cli/commands/record.py",
-        "recorder/ options operations layouts weights fused row_factors passes steps caches not_finite recorded_files "
-        "reading assertion command students vllm",
+        "recorder/ options pieces operations layouts weights fused row_factors passes steps caches not_finite "
+        "recorded_files reading assertion command students vllm",
         ".venv-torch",
     ),
     Room(
