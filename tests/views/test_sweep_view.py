@@ -214,6 +214,13 @@ def test_the_table_counts_the_rows_that_it_hides(height: int) -> None:
     assert len(shown) + sum(hidden) == len(d_ks)
 
 
+@for_each("width", range(40, 150, 3))
+def test_both_columns_of_the_table_are_whole_and_have_the_same_width(width: int) -> None:
+    for line in landmark_lines(swept_over((16, 64)), ENTROPY, 16, width, 20, UNICODE)[1:]:
+        cells = {role: sum(len(text) for text, each in line if each == role) for role in ("unscaled", "scaled")}
+        assert cells["unscaled"] == cells["scaled"] > 0
+
+
 @pytest.mark.parametrize(("glyphs", "key"), [(UNICODE, "⠒ exact"), (ASCII, "_ exact")], ids=["unicode", "ascii"])
 def test_the_exact_value_stands_beside_the_sign_of_its_curve(glyphs: Glyphs, key: str) -> None:
     p = replace(SMALL, d_k=8)
