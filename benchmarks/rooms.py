@@ -89,7 +89,7 @@ ROOMS = (
         "core/ record_jax*",
         ".venv-jax",
     ),
-    Room("views", "tui/views", "views/ *"),
+    Room("views", "tui/views", "views/ * docs/ pictures"),
     Room("command line", "tui/cli", "cli/ * tui/ open_app"),
     Room(
         "terminal",
@@ -108,9 +108,9 @@ ROOMS = (
         "tui/panes",
         "views/ every_view sweep_* rules_view softmax_view heatmap attention_views capture_facts help_view "
         "tui/ *_pane panes small capture_* sweep_* rules_* lab_* formula_rule current choosing selecting clicks "
-        "exported_numbers entropy_curve finding help pane_requests",
+        "exported_numbers entropy_curve finding help pane_requests docs/ pictures",
     ),
-    Room("app", "tui", "tui/ *"),
+    Room("app", "tui", "tui/ * docs/ pictures"),
 )
 
 
