@@ -211,7 +211,7 @@ def test_a_printed_table_has_errors_as_soon_as_they_fit_and_else_several_tables(
     asked = SweepResult(SMALL, (8, 64), points, "", statistics=("entropy", "max_weight", "one_hot_rows"))
     shown: dict[int, list[str]] = {}
     for width in range(30, 170):
-        shown[width] = [text_of(line).rstrip() for line in sweep_lines(asked, [({}, {})] * 2, width, UNICODE)]
+        shown[width] = [text_of(line).rstrip() for line in sweep_lines(asked, [({}, {}), ({}, {})], width, UNICODE)]
         tables = [table for table in "\n".join(shown[width]).split("\n\n") if table]
         assert max(map(len, shown[width])) <= max(width, 60)  # one statistic takes no less
         assert all(len(table.splitlines()) == 5 for table in tables)
@@ -222,7 +222,7 @@ def test_a_printed_table_has_errors_as_soon_as_they_fit_and_else_several_tables(
     assert with_errors == [*range(with_errors[0], 170)]
     assert max(map(len, shown[with_errors[0]])) == with_errors[0]
     assert len(shown[with_errors[0]]) == 5
-    more = sweep_lines(replace(asked, statistics=()), [({}, {})] * 2, 100, UNICODE)
+    more = sweep_lines(replace(asked, statistics=()), [({}, {}), ({}, {})], 100, UNICODE)
     assert [len(text_of(line).rstrip()) <= 100 for line in more] == [True] * 5
     assert sweep_lines(replace(asked, points=()), [], 80, UNICODE) == []
 
