@@ -161,6 +161,15 @@ def test_options_settings_and_the_environment_decide_what_the_app_starts_with(
     assert settings.exists() == (file is not None or "--no-config" not in words)
 
 
+def test_a_file_with_the_name_of_a_command_is_opened_after_options(
+    starts: list[Started], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("check").write_bytes(sample_path().read_bytes())
+    assert main(["--d-k", "8", "check"]) == 0
+    assert [(start.d_k, start.pane) for start in starts] == [(8, "Capture")]
+
+
 @for_each(
     ("words", "opens"),
     [
