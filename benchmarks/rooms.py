@@ -45,7 +45,7 @@ ROOMS = (
     Room(
         "lab",
         "core/lab",
-        "core/ experiment* components sampling lab_extremes sweep rules against_textbook golden",
+        "core/ experiment* components sampling against lab_extremes sweep rules against_textbook golden",
     ),
     Room("theory", "core/theory", "core/ predict score_law saturation quadrature normalised_theory deviations"),
     Room("captures", "core/captures", "core/ capture_* captured_formats calls save heads head_attention"),

@@ -1,7 +1,6 @@
 """The declared statistics that a tally makes of its sums, and standard errors, also of skewed values and medians."""
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.lab.sampling import rough_statistics
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics import reading, summary, tally
 from attn_tui.core.statistics.catalogue import DEAD, ONE_HOT, STATISTIC, STATISTICS
@@ -242,18 +240,6 @@ def test_the_share_of_the_top_rows_has_an_error_for_the_part_of_a_row_beyond_one
     share = estimates_of_norms(norms)["grad_q_top1_share"]
     assert share.value == pytest.approx(50 / total)
     assert share.stderr == pytest.approx(0.2 * 25 / total)
-
-
-def test_errors_are_lower_bounds_where_the_moments_they_need_do_not_exist() -> None:
-    """The error of a variance needs fourth moments, which Student's t has from 5 degrees of freedom on."""
-    heavy = Parameters(components="student_t", degrees_of_freedom=4)
-    assert "logit_variance" in rough_statistics(heavy, "none", 16)
-    assert "logit_variance" not in rough_statistics(replace(heavy, degrees_of_freedom=5), "none", 16)
-    assert "logit_variance" not in rough_statistics(replace(heavy, softcap=30.0), "none", 16)
-    shared = Parameters(correlation=0.5)  # one direction a draw: 15 of them say little about its size
-    assert "logit_variance" in rough_statistics(shared, "none", 15)
-    assert "logit_variance" not in rough_statistics(shared, "none", 16)
-    assert rough_statistics(Parameters(), "none", 2) == frozenset()
 
 
 def test_errors_of_medians_leave_out_one_of_sixteen_groups_of_draws() -> None:

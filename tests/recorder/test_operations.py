@@ -294,7 +294,8 @@ ADDED: list[Callable[[Any], Any]] = [
     lambda s: s + BIAS, lambda s: s - BIAS[:, :1], lambda s: s.add_(BIAS[..., :1, :]), lambda s: s + 1,
     lambda s: BIAS[:, :, :1] + s, lambda s: torch.add(s, BIAS, alpha=0.5), lambda s: s - s.amax(-1, keepdim=True),
     lambda s: s.masked_fill(~SEEN, -torch.inf), lambda s: s.masked_fill_(~SEEN, torch.finfo(s.dtype).min),
-    lambda s: torch.where(SEEN, s, torch.tensor(-1e9)), lambda s: s + torch.zeros(N, M).masked_fill(~SEEN, -torch.inf),
+    lambda s: torch.where(SEEN, s, torch.tensor(-1e9)),
+    lambda s: s + torch.zeros(N, M).masked_fill(~SEEN, -torch.inf),
 ]  # fmt: skip
 BENT: list[Callable[[Any], Any]] = [
     lambda s: 5 * torch.tanh(s / 5), lambda s: s.clamp(-2, 2), lambda s: with_part(s, lambda part: part * 2),
