@@ -18,7 +18,7 @@ from cli_runner import SAMPLE, Captured, assert_refused, refusal
 MISTAKES: list[tuple[str | list[str], str]] = [
     ("--d-k 8 report", "attn-tui report"), ("report --dk 8", "--dk … --d-k … attn-tui report --help"),
     ("report --dk=8", "--dk … --d-k?"), ("report --n-key 8", "--n-key"),
-    ("--frobnicate", "--frobnicate … attn-tui --help"), ("report extra", "'extra'"),
+    ("--frobnicate", "--frobnicate … attn-tui --help"), ("report extra more", "'extra'"),
     ("report extra -1", "unknown option -1;"), ("report --d-k=8 -1", "unknown option -1;"),
     ("--d-k 8 report extra", "report must come before its options"), ("no/such", "no/such: no such file"),
     ("x.npz y.npz", "'y.npz': the app opens one file"), ("reprt.d/x", "reprt.d/x: no such file"),
