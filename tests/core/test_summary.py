@@ -15,11 +15,30 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics import reading, summary, tally
 from attn_tui.core.statistics.catalogue import DEAD, ONE_HOT, STATISTIC, STATISTICS
 from attn_tui.core.statistics.histogram import BinAxis
-from attn_tui.core.statistics.measurement import Estimate
+from attn_tui.core.statistics.measurement import Estimate, column_names, setting_names
 from attn_tui.core.statistics.summary import estimates_of_norms, skewness_factors
+from cases import for_each
 
 MULTIPLIER = 0.25
 MISSING = Estimate(None, None)
+
+
+@for_each(
+    ("a", "b", "names"),
+    [
+        ("unscaled", "sqrt_d_k", "unscaled|scaled"), ("sqrt_d_k", "d_k", "1/√d_k|1/d_k"), ("unscaled", "none", None),
+        ("unscaled", "cosine_10", "unscaled|scaled"), ("cosine_10", "sqrt_d_k", "10·cos|1/√d_k"),
+        ("none", "cosine_10", "unscaled, q and k as drawn|10·cos"), ("cosine_10", "none", "10·cos|unscaled"),
+        ("sqrt_d_k", "rms_none", "1/√d_k|rms × 1"), ("precision=bfloat16", "sqrt_d_k", "bfloat16|float32"),
+        ("scale=d_k,precision=bfloat16", "sqrt_d_k", "1/d_k, bfloat16|1/√d_k, float32"),
+        ("unscaled,precision=bfloat16", "sqrt_d_k", "unscaled, bfloat16|1/√d_k, float32"),
+    ],
+)  # fmt: skip
+def test_the_names_of_both_columns_say_what_tells_them_apart(a: str, b: Any, names: str | None) -> None:
+    p = Parameters(against=a, scale=b, n_keys=4, n_queries=4, batch=2)
+    expected = ["unscaled"] * 2 if names is None else names.split("|")
+    assert setting_names(p) == expected
+    assert column_names(run(p, full=False).columns) == expected
 
 
 def some_scores(draws: int = 6, rows: int = 5, keys: int = 7) -> Any:
