@@ -111,8 +111,9 @@ JOINT = math.hypot(0.3, 0.2)
 def test_a_quotient_and_a_difference_of_readings_have_their_joint_error_or_are_unknown(
     one: tuple[Any, Any], other: tuple[Any, Any], quotient: tuple[Any, Any], difference: tuple[Any, Any]
 ) -> None:
+    sources: Any = Reading(*one), Reading(*other)  # which `read` takes for sources
     for kind, (measured, exact) in ((Quotient, quotient), (Difference, difference)):
-        found = read(kind(Reading(*one), Reading(*other)), ResultCache())
+        found = read(kind(*sources), ResultCache())
         assert found.measured == (None if measured is None else pytest.approx(measured))
         assert found.exact == exact
 
