@@ -1,7 +1,8 @@
 """Operands of `and` and `or` that decide in no test: tests pass without them as well.
 
-The tests of every `--room` run once, on a temporary copy of their sources that notes which operands change the value
-of the whole, in a condition whether it is true. Prints the others. Exit code 1 if there are any.
+The tests of every `--room` run once, in the environment of the first, on a temporary copy of their sources that notes
+which operands change the value of the whole, in a condition whether it is true. Prints the others. Exit code 1 if
+there are any.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def differ(values, is_and, condition, operands):
 
 
 class Noting(ast.NodeTransformer):
-    """Replace each `and` and `or` of a file by a call of `whole`; those of class bodies and with := stay."""
+    """Replace each `and` and `or` of a file by a call of `whole`; those of class bodies, := and await stay."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -89,7 +90,7 @@ class Noting(ast.NodeTransformer):
         text, operands = ast.unparse(node), [ast.unparse(each) for each in node.values]
         scopes = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
         scope = next((each for each in reversed(self.inside) if isinstance(each, scopes)), None)
-        named = any(isinstance(each, ast.NamedExpr) for each in ast.walk(node)) or "super()" in text
+        named = any(isinstance(each, ast.NamedExpr | ast.Await) for each in ast.walk(node)) or "super()" in text
         condition = self._is_condition(node)
         self.generic_visit(node)
         if named or isinstance(scope, ast.ClassDef):
@@ -131,7 +132,7 @@ def main() -> int:
         os.environ["OPERANDS"] = str(seen)
         files = dict.fromkeys(name for room in rooms for name in room.files())
         tests = subprocess.run(
-            [str(ROOT / ".venv/bin/python"), *shlex.split(TESTS), "--maxfail=0", *files], check=False
+            [str(ROOT / rooms[0].environment / "bin/python"), *shlex.split(TESTS), "--maxfail=0", *files], check=False
         )
         decided = {*seen.read_text().splitlines()}
     if tests.returncode:

@@ -51,7 +51,7 @@ ROOMS = (
     Room(
         "lab",
         "core/lab",
-        "core/ experiment* components sampling lab_extremes sweep rules against_textbook golden",
+        "core/ experiment* components sampling against lab_extremes sweep rules against_textbook golden",
     ),
     Room("theory", "core/theory", "core/ predict score_law saturation quadrature normalised_theory deviations"),
     Room("captures", "core/captures", "core/ capture_* captured_formats calls save heads head_attention"),
@@ -74,7 +74,7 @@ ROOMS = (
     Room("heads", "core/diagnosis/heads", "core/ head* capture_features cli/ inspect_command"),
     Room("watching", "core/watching", "core/ watching cli/ watch_command views/ watching_view"),
     Room("training", "core/training", "core/ training cli/ train_command refusals command_help docs/ json_page"),
-    Room("learning", "core/learning", "core/ learning claim* cli/ learn_command"),
+    Room("learning", "core/learning", "core/ learning* claim* cli/ learn_command tui/ learn_pane"),
     Room("work", "core/work", "core/ work sweep* rules cli/ executors resuming tui/ workers executor"),
     Room(
         "tables",
@@ -92,8 +92,8 @@ ROOMS = (
     Room(
         "recorder",
         "core/recorder tui/cli/commands/record.py",
-        "recorder/ operations layouts weights fused row_factors passes steps caches not_finite recorded_files "
-        "reading assertion command students vllm",
+        "recorder/ options pieces operations layouts weights fused row_factors passes steps caches not_finite "
+        "recorded_files reading assertion command students vllm",
         ".venv-torch",
     ),
     Room(
@@ -102,13 +102,13 @@ ROOMS = (
         "core/ record_jax*",
         ".venv-jax",
     ),
-    Room("views", "tui/views", "views/ *"),
+    Room("views", "tui/views", "views/ * docs/ pictures"),
     Room("command line", "tui/cli", "cli/ * tui/ open_app"),
     Room(
         "terminal",
         "tui/terminal tui/language tui/settings",
         "tui/ reader cells contrast terminal_output any_bytes diff_screen frames language settings saved_settings "
-        "keymap typeahead connection slow_terminal resizing",
+        "keymap typeahead connection pacing pasting choosing stop_and_resume slow_terminal resizing",
     ),
     Room(
         "engine",
@@ -120,10 +120,10 @@ ROOMS = (
         "panes",
         "tui/panes",
         "views/ every_view sweep_* rules_view softmax_view heatmap attention_views capture_facts help_view "
-        "tui/ *_pane panes capture_* sweep_* rules_* lab_* formula_rule current choosing selecting clicks small "
-        "exported_numbers entropy_curve finding help pane_requests",
+        "tui/ *_pane panes small capture_* sweep_* rules_* lab_* formula_rule current choosing selecting clicks "
+        "exported_numbers entropy_curve finding help pane_requests docs/ pictures",
     ),
-    Room("app", "tui", "tui/ *"),
+    Room("app", "tui", "tui/ * docs/ pictures"),
 )
 
 

@@ -164,10 +164,10 @@ def best(reading: Reading) -> float | None:
 
 def measured_text(reading: Reading, unit: Unit) -> str:
     """Return the measured value with its standard error: `63.9 ± 0.4`; a dash if nothing was measured."""
-    if reading.measured is None or reading.measured.value is None:
+    if reading.measured is None:
         return "–"
     value, stderr = reading.measured
-    if not stderr or value is None:
+    if value is None or not stderr:
         return number_text(value, unit, 4)
     factor, sign = (100, " %") if unit == "share" else (1, "")
     decimals = min(max(1 - math.floor(math.log10(factor * stderr)), 0), 9)  # two digits of the error

@@ -192,6 +192,8 @@ def test_limits_come_from_the_project_and_options_override_them(empty_folder: Pa
     assert rules([file], capsys) == [("3", 0, "max-logit")]
     assert rules([file, "--max-logit", "100"], capsys) == []
     assert rules([file, "--allow", "layers.3.0:*"], capsys) == []  # beside what the project allows
+    project.write_text("[tool.attn-tui.check]\nstrict = true\n")
+    assert checked([file], capsys)[0] == 1  # nothing is judged
     project.write_text("[tool.attn-tui.check]\nmax-logits = 1\n")
     assert_refused(["check", file], "tool.attn-tui.check.max-logits: … did you mean max-logit?", capsys)
     project.write_text("[tool.attn-tui.check]\nmax-logit = true\n")
@@ -216,6 +218,7 @@ IN_TABLE = "must be in the table [tool.attn-tui.check]"
         ("[tool.attn-tui.check]\nmax-logit = 1\nmax_logit = 2", "tool.attn-tui.check.max_logit: is there twice"),
         ("[tool.attn-tui.check.max-logit]\nx = 1", "tool.attn-tui.check.max-logit: must be a number"),
         ("[tool.attn-tui.check]\nstrict = 1", "tool.attn-tui.check.strict: must be true or false, not 1"),
+        ("[tool.attn-tui.check]\nexpect = []", "tool.attn-tui.check.expect: must be a formula, not []"),
         ("[tool.attn-tui.check]\nallow = [1]", "tool.attn-tui.check.allow: must be a list of patterns, not [1]"),
         ("[[tool.attn-tui.check]]\nstrict = true", "tool.attn-tui.check: must be a table, not [{'strict': True}]"),
         ("[tool]\nattn-tui = 3", "tool.attn-tui: must be a table, not 3"),

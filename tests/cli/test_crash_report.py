@@ -3,12 +3,18 @@
 import errno
 import os
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from attn_tui.core.captures.capture import sample_path
+from attn_tui.core.errors import InputError
 from attn_tui.tui.cli import crash
+from attn_tui.tui.cli.main import main
 from attn_tui.tui.compute.engine import EngineError
+from cases import for_each
 from cli_runner import SMALL, Captured, python, refusal
 
 
@@ -48,6 +54,29 @@ def test_an_error_in_a_command_is_reported_in_one_line(fault: str, words: list[s
     assert re.fullmatch(r"attn-tui: unexpected error: .*\n", result.stderr)
     assert path_in(result.stderr).is_relative_to(state)
     assert "Traceback" in path_in(result.stderr).read_text("utf-8")
+
+
+@for_each(
+    ("error", "resumed", "code"),
+    [
+        (ValueError, "", 1), (ValueError, "new", 1), (ValueError, "old", 2), (RuntimeError, "old", 1),
+        (partial(InputError, "refused"), "", 2), (partial(InputError, "refused"), "old", 2),
+    ],
+)  # fmt: skip
+def test_an_error_while_work_is_resumed_is_that_of_its_file(
+    error: Callable[[], Exception], resumed: str, code: int, state: Path, capsys: Captured,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    def fail(*_: object) -> NoReturn:
+        raise error()
+
+    monkeypatch.setattr("attn_tui.tui.cli.commands.rules.answer", fail)
+    (state / "old").write_bytes(b"")
+    words = ["rules", *SMALL, *(["--resume", str(state / resumed)] if resumed else [])]
+    assert main(words) == code
+    err = capsys.readouterr().err
+    assert ("unexpected error" in err) == (code == 1)
+    assert ("old: its parts" in err) == (resumed == "old" and error is ValueError)
 
 
 @pytest.mark.parametrize(

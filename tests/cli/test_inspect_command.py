@@ -181,8 +181,12 @@ def test_an_option_without_effect_is_said(capsys: Captured) -> None:
 
 def test_an_option_that_has_an_effect_on_a_alone_is_not_said_to_have_none(capsys: Captured) -> None:
     one = ["inspect", SAMPLE, "--layer", "0", "--head", "0", "--arithmetic", "eager"]
-    assert main([*one, "--against", "precision=bfloat16"]) == 0
-    assert "--arithmetic" not in capsys.readouterr().err
+    for others in (
+        ["--against", "precision=bfloat16"],
+        ["--precision", "bfloat16", "--against", "precision=float32"],
+    ):
+        assert main([*one, *others]) == 0
+        assert "--arithmetic" not in capsys.readouterr().err
     assert main([*one, "--against", "unscaled"]) == 0
     assert "--arithmetic has no effect" in capsys.readouterr().err
 

@@ -96,6 +96,9 @@ def test_a_handout_has_questions_without_answers_or_figures(capsys: Captured) ->
         assert "Variances add" in whole
         assert "Variances add" not in handout
         assert "7.99" not in handout
+    everything = printed(["learn", "--questions"], capsys)
+    assert "what is the standard deviation of a score?" in " ".join(everything.split())
+    assert not {"Variances add", "The diagnosis"} & {*re.findall("Variances add|The diagnosis", everything)}
     bug = printed(["learn", "b2", "--questions"], capsys)
     assert "entropy" in bug  # a bug is found by its symptoms
     assert "The diagnosis" not in bug

@@ -4,15 +4,19 @@ import csv
 import io
 import json
 import shlex
+import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
+from zlib import crc32
 
 import pytest
+from attn_tui.core.files import MARK
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import Target
 from attn_tui.core.parameters import Parameters
@@ -178,6 +182,26 @@ def test_a_figure_is_converted_where_cairo_is_installed(
             file = tmp_path / f"figure{ending}"
             assert main([*words, str(file)]) == 0
             assert file.read_bytes().startswith(start)
+    other = tmp_path / "other.pdf"
     monkeypatch.setitem(sys.modules, "cairosvg", None)
-    assert_refused([*words, str(tmp_path / "other.pdf")], "attn-tui[figure]", capsys)
-    assert not (tmp_path / "other.pdf").exists()
+    assert_refused([*words, str(other)], "attn-tui[figure]", capsys)
+    assert not other.exists()
+    chunks = [struct.pack(f">I4s{len(data)}sI", len(data), name, data, crc32(name + data))
+              for name, data in ((b"IHDR", bytes(13)), (b"IEND", b""))]  # fmt: skip
+    start = b"\x89PNG\r\n\x1a\n"
+    made = {"svg2pdf": b"%PDF", "svg2png": start + b"".join(chunks)}
+
+    def converting(name: str) -> Callable[[str], bytes]:
+        return lambda figure: made[name]
+
+    fake = SimpleNamespace(**{name: converting(name) for name in made})
+    monkeypatch.setitem(sys.modules, "cairosvg", fake)
+    assert main([*words, str(other)]) == 0
+    assert other.read_bytes() == made["svg2pdf"] + f"%{MARK}.\n".encode()
+    assert main([*words, str(other.with_suffix(".png"))]) == 0
+    image = other.with_suffix(".png").read_bytes()
+    note = image[len(start + chunks[0]) : -len(chunks[1])]
+    assert image == start + chunks[0] + note + chunks[1]
+    size, kind, data, check = struct.unpack(f">I4s{len(note) - 12}sI", note)
+    assert (size, kind, check) == (len(data), b"tEXt", crc32(kind + data))
+    assert data == b"Software\0" + MARK.encode()

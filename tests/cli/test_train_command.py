@@ -4,8 +4,9 @@ import csv
 import io
 import json
 
+from attn_tui.core.training.settings import RATES
 from attn_tui.tui.cli.main import main
-from cli_runner import Captured
+from cli_runner import Captured, printed, request_of
 
 SHORT = ("--steps", "12", "--seeds", "2")
 
@@ -22,6 +23,13 @@ def test_one_step_and_one_seed_are_singular(capsys: Captured) -> None:
     assert main(["train", "--d-k", "4", "--rules", "none", "--steps", "1", "--seeds", "1"]) == 0
     head = " ".join(capsys.readouterr().out.split("\n\n")[0].split())
     assert head.endswith("· 1 step · 1 seed")
+
+
+def test_help_has_the_learning_rate_of_each_optimizer(capsys: Captured) -> None:
+    shown = " ".join(printed(["train", "--help"], capsys).split())
+    for name, rate in RATES.items():
+        assert f"{rate:g} for {name}" in shown
+        assert request_of("train", "--optimizer", name).question.race.rate == rate
 
 
 def test_json_has_the_settings_and_csv_the_same_results(capsys: Captured) -> None:

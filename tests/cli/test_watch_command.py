@@ -67,6 +67,18 @@ def test_a_head_that_was_over_the_limit_is_a_finding_once_it_came_back(tmp_path:
     assert main(["watch", path, "--step", "0"]) == 0
 
 
+@pytest.mark.parametrize("worst", [(0, 0), (1, 0), (1, 1)])
+def test_the_program_prints_the_worst_head(worst: tuple[int, int], tmp_path: Path, capsys: Captured) -> None:
+    logits = [[50.0, 6.0], [49.0, 7.0]]
+    logits[worst[0]][worst[1]] = 91.0
+    path = tmp_path / "run.jsonl"
+    path.write_text(json.dumps({"step": 1, "max_logit": logits}) + "\n")
+    assert main(["watch", str(path), "--once", "--format", "python"]) == 0
+    out = capsys.readouterr().out
+    assert f"layer {worst[0]}, head {worst[1]}\n" in out
+    assert out.endswith("91\n")
+
+
 def test_json_csv_and_markdown_have_the_first_the_most_and_now(tmp_path: Path, capsys: Captured) -> None:
     path = fallen(tmp_path, [5.0, 1.0], [101.0, 1.0], [math.inf, 1.0], [8.0, 1.0])
     assert main(["watch", path, "--once", "--format", "json"]) == 1

@@ -1,12 +1,15 @@
-"""The references of data/golden.npz, made by automatic differentiation in float64."""
+"""Numbers in files: data/golden.npz, made by automatic differentiation in float64, and data/learning.csv."""
 
+import csv
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-GOLDEN = np.load(Path(__file__).parents[1] / "data" / "golden.npz")
+DATA = Path(__file__).parents[1] / "data"
+GOLDEN = np.load(DATA / "golden.npz")
 CASES: list[dict[str, Any]] = json.loads(str(GOLDEN["manifest"]))
 
 
@@ -21,3 +24,16 @@ def reference(case: dict[str, Any], name: str) -> Any:
 def cases(kind: str) -> list[dict[str, Any]]:
     """The cases whose names begin with this."""
     return [case for case in CASES if case["case"].startswith(kind)]
+
+
+@cache
+def learning_numbers() -> dict[str, list[dict[str, str]]]:
+    """The rows of each step, question and claim: a number that its texts name, given or found, and what is claimed.
+
+    They are those of the day when each was checked against an oracle, in test_learning_figures or by the guide.
+    """
+    rows: dict[str, list[dict[str, str]]] = {}
+    with (DATA / "learning.csv").open(encoding="utf-8", newline="") as stream:
+        for row in csv.DictReader(stream):
+            rows.setdefault(row["item"], []).append(row)
+    return rows

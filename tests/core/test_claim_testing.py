@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 import pytest
 from attn_tui.core.arrays import FloatArray
+from attn_tui.core.lab.experiment import run
 from attn_tui.core.learning import trials
 from attn_tui.core.learning.claim import UNCLAIMED, Claim, ClaimFigure, at_least, at_most, value
 from attn_tui.core.learning.measure import ResultCache, examine, read
 from attn_tui.core.learning.outcome import agrees
-from attn_tui.core.learning.sources import Difference, FromLab, FromTrial, Reading, figure_text
+from attn_tui.core.learning.sources import Difference, FromLab, Quotient, Reading, figure_text
 from attn_tui.core.learning.tour.trials import heads_at_once
 from attn_tui.core.learning.trials import input_gradient, mean_cosine, shapes, through_layers
 from attn_tui.core.parameters import Parameters
@@ -87,25 +89,41 @@ def test_a_claim_is_true_in_a_limit_if_all_its_limiting_figures_agree() -> None:
     assert outcome(True, False) == outcome() == "does not hold"
 
 
-def test_the_difference_of_two_readings_has_their_joint_error() -> None:
-    results = ResultCache()
-    sources = [FromLab("logit_std", Parameters(d_k=d_k, n_keys=16, n_queries=8)) for d_k in (64, 16)]
-    (one, exact_one), (other, exact_other) = (read(source, results) for source in sources)
-    found, exact = read(Difference(*sources), results)
-    assert one is not None
-    assert other is not None
-    assert found is not None
-    assert exact_one is not None
-    assert exact is not None
-    assert exact == exact_one - (exact_other or 0) == 4
-    assert (one.value, other.value, one.stderr, other.stderr) != (None,) * 4
-    assert found.value == (one.value or 0) - (other.value or 0)
-    assert found.stderr == math.hypot(one.stderr or 0, other.stderr or 0)
+SIX, TWO = Estimate(6.0, 0.3), Estimate(2.0, 0.2)
+JOINT = math.hypot(0.3, 0.2)
 
 
-def test_a_difference_with_an_unknown_reading_is_unknown() -> None:
-    one = FromTrial("weights_of_attention", (512, 64, 8))  # which are counted
-    assert read(Difference(one, one), ResultCache()).measured is None
+@for_each(
+    ("one", "other", "quotient", "difference"),
+    [
+        ((SIX, 6.0), (TWO, 2.0), (Estimate(3, 0.45), 3), (Estimate(4, JOINT), 4)),  # relative errors are added
+        ((Estimate(-6, 0.3), -6), (TWO, 2), (Estimate(-3, 0.45), -3), (Estimate(-8, JOINT), -8)),
+        ((Estimate(6, None), 6), (Estimate(2, None), 2), (Estimate(3, 0), 3), (Estimate(4, 0), 4)),
+        ((Estimate(0, 0.3), 0), (TWO, 2), (Estimate(0, 0), 0), (Estimate(-2, JOINT), -2)),
+        ((SIX, 6), (Estimate(0, 0.2), 0), (None, None), (Estimate(6, JOINT), 6)),
+        ((SIX, None), (TWO, 2), (Estimate(3, 0.45), None), (Estimate(4, JOINT), None)),
+        ((SIX, 6), (TWO, None), (Estimate(3, 0.45), None), (Estimate(4, JOINT), None)),
+        ((None, 6), (TWO, 2), (None, 3), (None, 4)), ((SIX, 6), (None, 2), (None, 3), (None, 4)),
+        ((Estimate(None, None), 6), (TWO, 2), (None, 3), (None, 4)),
+        ((SIX, 6), (Estimate(None, None), 2), (None, 3), (None, 4)),
+    ],
+)  # fmt: skip
+def test_a_quotient_and_a_difference_of_readings_have_their_joint_error_or_are_unknown(
+    one: tuple[Any, Any], other: tuple[Any, Any], quotient: tuple[Any, Any], difference: tuple[Any, Any]
+) -> None:
+    sources: Any = Reading(*one), Reading(*other)  # which `read` takes for sources
+    for kind, (measured, exact) in ((Quotient, quotient), (Difference, difference)):
+        found = read(kind(*sources), ResultCache())
+        assert found.measured == (None if measured is None else pytest.approx(measured))
+        assert found.exact == exact
+
+
+@for_each("scaled", [False, True])
+def test_a_figure_of_the_lab_is_that_of_its_column(scaled: bool) -> None:
+    p = Parameters(n_keys=16, n_queries=8)
+    measured, exact = read(FromLab("logit_std", p, scaled), ResultCache())
+    assert exact == (1 if scaled else 8)
+    assert measured == run(p).columns[int(scaled)].measured["logit_std"]
 
 
 def test_work_shared_by_several_figures_is_done_once() -> None:

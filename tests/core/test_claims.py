@@ -18,6 +18,7 @@ from attn_tui.core.learning.sources import Reading
 from attn_tui.core.learning.trials import additive_over_dot, dividing
 from attn_tui.core.theory.predict import predict
 from cases import for_each
+from golden import learning_numbers
 
 HOLDS, LIMIT, FALSE, UNTESTABLE = "holds", "holds in the limit", "does not hold", "not testable here"
 DEPENDS = "depends on the measure"
@@ -91,15 +92,10 @@ _AGREEING = """
 AGREEING: dict[str, str] = dict(re.findall(r"(\S+) ([-+]+)", _AGREEING))
 
 CLAIM = {claim.id: claim for claim in CLAIMS}
-# Those whose figures take the longest; the others use the same trials, and the tests of races and theory the rest.
-DEAR = {
-    "unscaled-trains-worse", "three-sigma-range", "sqrt-optimal", "train-equals-inference", "log-underscales",
-    "gradient-inverse-dk", "entropy-table", "scaled-is-normal",
-}  # fmt: skip
 every_claim = for_each("claim", CLAIMS)
 with_figures = pytest.mark.parametrize(
     "claim",
-    [pytest.param(c, marks=pytest.mark.slow) if c.id in DEAR else c for c in CLAIMS if c.figures],
+    [claim for claim in CLAIMS if claim.figures],
     ids=lambda claim: claim.id,
 )
 
@@ -133,7 +129,6 @@ def as_found(finding: ClaimFinding) -> Bounds:
     return value(found(finding), within=1e-5)
 
 
-@pytest.mark.slow
 @every_claim
 def test_the_verdict_of_a_claim(claim: Claim) -> None:
     outcome = outcome_of(claim.id)
@@ -158,14 +153,22 @@ def test_the_declaration_of_a_claim_is_complete(claim: Claim) -> None:
     labels = [figure.label for figure in claim.figures]
     assert len(set(labels)) == len(labels)
     assert all(figure.claimed.low <= figure.claimed.high and figure.claimed.words for figure in claim.figures)
-    if claim.parameters is not None:
-        assert len(predict(claim.parameters).columns) == 2
+    if (p := claim.parameters) is not None:
+        assert len(predict(p).columns) == 2
+        named = repr([figure.source for figure in claim.figures]) + claim.statement + claim.why
+        numbers = {*map(float, re.findall(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", named))}
+        assert p.d_k in {*numbers, 64, 2}
+        assert p.n_keys in {*numbers, 128, len(claim.scores)}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("claim_id", GUIDE)
+@for_each("claim_id", GUIDE)
 def test_figures_have_not_changed(claim_id: str) -> None:
-    for finding, guide in zip(outcome_of(claim_id).findings, GUIDE[claim_id], strict=True):
+    """Of those in the file, the last digits too; those of the guide were measured in another way."""
+    for finding, guide, row in zip(
+        outcome_of(claim_id).findings, GUIDE[claim_id], learning_numbers()[claim_id], strict=True
+    ):
+        assert (finding.label, finding.claimed) == (row["name"], row["claimed"])
+        assert found(finding) == pytest.approx(float(row["value"]), rel=1e-3 if finding.exact is None else 1e-6)
         if guide is None:
             continue
         known, digits = float(guide), len(guide.partition(".")[2])

@@ -7,6 +7,8 @@ import pytest
 from attn_tui.core.attention.computation import Computation
 from attn_tui.core.attention.visibility import Bias, Slope, Visibility
 from cases import for_each
+from hypothesis import given
+from hypothesis import strategies as st
 
 RNG = np.random.default_rng(0)
 Q, K = RNG.standard_normal((2, 3, 8)), RNG.standard_normal((2, 5, 8))
@@ -82,3 +84,36 @@ def test_a_part_has_the_terms_of_its_rows_and_keys() -> None:
 def test_query_heads_read_repeated_or_tiled_key_heads() -> None:
     assert [Computation().key_head(head, 6, 2) for head in range(6)] == [0, 0, 0, 1, 1, 1]
     assert [Computation(tiled=True).key_head(head, 6, 2) for head in range(6)] == [0, 1, 0, 1, 0, 1]
+
+
+@given(
+    st.integers(1, 6), st.integers(1, 8), st.sampled_from([None, 0, 1, 3]), st.sampled_from([None, 0, 2]),
+    st.sampled_from([None, 1, 3]), st.booleans(), st.booleans(), st.booleans(), st.integers(0, 8), st.integers(0, 9),
+)  # fmt: skip
+def test_visible_and_hidden_keys_of_a_span_are_those_of_their_definition(
+    queries: int, keys: int, after: int | None, before: int | None, chunk: int | None, masked: bool, own: bool,
+    leaves_out: bool, first: int, seed: int,
+) -> None:  # fmt: skip
+    rng = np.random.default_rng(seed)
+    places = np.sort(rng.integers(0, keys, queries))
+    mask: Any = rng.random((2, 1 if seed % 2 else queries, keys)) < 0.6 if masked else None
+    left_out: Any = rng.random((1, queries)) < 0.3 if leaves_out else None
+    found = Visibility(keys, places, mask, before, after, chunk, own, left_out)
+    at, key = places[:, np.newaxis], np.arange(keys)
+    seen: Any = np.ones((2, queries, keys), np.bool_) & (True if mask is None else mask)
+    seen &= (after is None or key <= at + after) & (before is None or key >= at - before)
+    seen &= chunk is None or key // chunk == at // chunk
+    padding: Any = np.zeros((2, queries), np.bool_) if left_out is None else left_out | np.zeros((2, 1), np.bool_)
+    if mask is not None and own:
+        padding = padding | ~mask.any(axis=1)[:, places]
+    span, rows, draws = slice(first % keys, None), slice(seed % queries, None), slice(0, 2)
+    part = (slice(None), rows, span)
+    assert np.array_equal(np.broadcast_to(found.of(draws, rows, span), seen[part].shape), seen[part])
+    hidden: Any = (~seen | padding[..., np.newaxis])[part]
+    assert np.array_equal(np.broadcast_to(found.hidden(draws, rows, span), hidden.shape), hidden)
+    outside: Any = np.ones(hidden.shape[-1], np.bool_)
+    outside[found.edge(rows, span)] = False
+    assert not hidden[..., outside].any()
+    whole = found.span(rows)
+    assert not seen[:, rows, : whole.start].any()
+    assert not seen[:, rows, whole.stop :].any()

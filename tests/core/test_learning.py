@@ -24,6 +24,7 @@ from attn_tui.core.learning.step import (
     InterviewQuestion,
     TourFigure,
     TourStep,
+    best,
     filled,
     grade,
     graded,
@@ -37,15 +38,13 @@ from attn_tui.core.learning.tour import STEPS, trials
 from attn_tui.core.models import MODELS
 from attn_tui.core.statistics.measurement import Estimate
 from cases import for_each
+from golden import learning_numbers
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
 
 Item: TypeAlias = TourStep | InterviewQuestion
+NUMBERS = {id_: {row["name"]: row["value"] for row in rows} for id_, rows in learning_numbers().items()}
 ITEMS: tuple[Item, ...] = (*STEPS, *QUESTIONS)
 every = for_each("item", ITEMS)
-# Those whose figures take the longest; the others use the same trials, and the tests of races the rest.
-DEAR = {"training", "learn-it", "grow-like-d", "drop-at-inference", "number-of-keys", "optimum", "positions",
-        "laws", "gradients", "unit-variance", "trained", "sinks"}  # fmt: skip
-
 # Names with digits in them, worked examples, and the numbers of formulas. Other numbers are placeholders.
 _NAMES = r"b?float(16|32)|T5|MiniLM-L6-v2|Gemma [24]|Qwen3|Llama 4|softmax\([\d., ]+\)|of [\d.]+, [\d.]+, [\d.]+"
 _FORMULAS = r"[1-4](?=[ ·√/]|$|\)|,|:|\.|;)|\b[0-4]\b|±1|W_Q|q₁|k₁"
@@ -132,19 +131,23 @@ def test_the_label_of_a_figure_has_numbers_of_what_is_measured(item: Item) -> No
             assert all(numbers[each] in used for each in placeholders(figure.label) & {*numbers}), name
 
 
-@pytest.mark.parametrize(
-    "item",
-    [pytest.param(item, marks=pytest.mark.slow) if item.id in DEAR else item for item in ITEMS],
-    ids=lambda item: item.id,
-)
-def test_measured_figures_agree_with_exact_ones(item: Item) -> None:
+@every
+def test_measured_figures_agree_with_exact_ones_and_no_number_has_changed(item: Item) -> None:
     found = dict(stream(item.figures))
+    known = NUMBERS[item.id]
+    assert [*known] == [*item.given, *found]
+    for name, value in item.given.items():
+        assert value == (known[name] if isinstance(value, str) else pytest.approx(float(known[name]), rel=1e-6)), name
     for name, (measured, exact) in found.items():
         assert measured is not None or exact is not None, name
         if measured is not None and exact is not None:
             assert measured.value is not None
             assert measured.stderr is not None
             assert abs(measured.value - exact) <= 4 * measured.stderr + 1e-12, name
+        if exact is not None:
+            assert exact == pytest.approx(float(known[name]), rel=1e-6), name
+        elif measured is not None:
+            assert measured.value == pytest.approx(float(known[name]), rel=1e-3), name
     card = step_card(1, item, found) if isinstance(item, TourStep) else question_card(1, item, found)
     assert all("{" not in text for text in (*card.introduction, card.question, *card.answer, card.title))
 
@@ -277,11 +280,19 @@ def test_a_cause_that_is_not_there_or_not_the_only_one_is_refused(text: str, rea
         (256, 64, "ratio", "number", "Your guess, 256, is 4 times the answer.", False),
         (2, 8, "ratio", "number", "Your guess, 2, is too low: the answer is 4 times that.", False),
         (105, 100, "ratio", "number", "Your guess, 105, is within 5 % of the answer.", True),
+        (101.26, 100, "ratio", "number", "Your guess, 101, is within 1.3 % of the answer.", True),
+        (95.3, 100, "ratio", "number", "Your guess, 95.3, is within 4.9 % of the answer.", True),
+        (106, 100, "ratio", "number", "Your guess, 106, is 1.06 times the answer.", False),
         (-1, 8, "ratio", "number", "Your guess, −1, is 9 too low.", False),
         (0, 8, "ratio", "number", "Your guess, 0, is 8 too low.", False),
         (0.5, 0.998, "difference", "share", "Your guess, 50 %, is 49.8 percentage points too low.", False),
         (1, 0.998, "difference", "share", "Your guess, 100 %, is 0.2 percentage points too high.", True),
         (20, 2, "difference", "number", "Your guess, 20, is 18 too high.", False),
+        (2, 2, "difference", "number", "Your guess, 2, is exact.", True),
+        (-105, -100, "difference", "number", "Your guess, −105, is 5 too low.", True),
+        (-95, -100, "difference", "number", "Your guess, −95, is 5 too high.", True),
+        (0.519, 0.5, "difference", "share", "Your guess, 51.9 %, is 1.9 percentage points too high.", True),
+        (0.479, 0.5, "difference", "share", "Your guess, 47.9 %, is 2.1 percentage points too low.", False),
     ],
 )  # fmt: skip
 def test_a_guess_is_graded_in_terms_that_fit(
@@ -341,6 +352,12 @@ def test_a_measured_value_has_the_decimals_of_its_error() -> None:
     assert re.fullmatch(r"\d\.\d{3} ± 0\.0\d\d", measured_text(reading, "number"))
     assert measured_text(reading._replace(measured=Estimate(0.0, 0.0)), "number") == "0"
     assert measured_text(reading._replace(measured=None), "number") == "–"
+    assert measured_text(Reading(Estimate(None, None), 1.0), "number") == "–"
+    assert measured_text(Reading(Estimate(-2.0, None), None), "number") == "−2"
+    assert measured_text(Reading(Estimate(0.1234, 0.0123), None), "share") == "12.3 ± 1.2 %"
+    assert measured_text(Reading(Estimate(12345.6, 10.4), None), "count") == "12,346 ± 10"
+    assert [best(Reading(Estimate(2, 0), exact)) for exact in (0.0, None)] == [0, 2]
+    assert best(Reading(None, None)) is None
 
 
 EXPECTED = {

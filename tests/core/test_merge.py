@@ -61,6 +61,20 @@ def test_shuffled_parts_merge_to_the_tally_of_all(data: st.DataObject) -> None:
     assert numbers_of(merge(parts)) == numbers_of(whole)
 
 
+def test_norms_of_gradients_stand_at_their_draws() -> None:
+    """A part without any leaves its draws unseen."""
+    norms = np.arange(2 * 2 * 5 * 3, dtype=np.float32).reshape(2, 2, 5, 3)
+    parts: list[tally.Tally] = []
+    for first, last in ((3, 5), (1, 2), (0, 1)):
+        part = empty((last, 3, 4), held=slice(first, last))
+        part.gradient_norms = norms[:, :, first:last] if first else None
+        parts.append(part)
+    expected = norms.copy()
+    expected[:, :, [0, 2]] = np.nan
+    np.testing.assert_array_equal(merge(parts).gradient_norms, expected)
+    assert merge(parts[2:]).gradient_norms is None
+
+
 @given(st.integers(2, 5), st.integers(2, 9), st.integers(1, 6), st.randoms(use_true_random=False))
 def test_draws_cut_between_their_rows_merge_up_to_rounding(draws: int, rows: int, keys: int, random: Any) -> None:
     shape = (draws, rows, keys)

@@ -144,6 +144,49 @@ def test_callers_can_grow_by_turns(turns: list[tuple[int, int]]) -> None:
     assert complete == {*growing}
 
 
+FIRST_KEY = {"first_key_weight", "first_key_over_uniform"}
+OF_LOGITS = {"logit_variance", "logit_std", "logit_variance_within_row", "saturation"}
+OF_TAILS = {"logit_excess_kurtosis", "grad_q_top1_share"}
+OF_FEW_SCORES = OF_TAILS | FIRST_KEY | {"row_mean_share"}
+TURNED = {"logit_excess_kurtosis", "logit_within_3sd"} | FIRST_KEY
+OF_SHARED = {"logit_variance", "logit_std", "row_mean_share"}
+HEAVY = TURNED | OF_SHARED | {"sum_squared_weights", "weight_times_complement", "grad_q_top1_share"}
+
+
+def students(degrees: int, d_k: int = 4096) -> dict[str, Any]:
+    return {"components": "student_t", "degrees_of_freedom": degrees, "d_k": d_k}
+
+
+@for_each(
+    ("changed", "rule", "draws", "rough"),
+    [
+        ({}, "none", 16, set()), ({"n_queries": 5}, "none", 4, set()),
+        ({"n_queries": 5}, "none", 3, {"row_mean_share"}),
+        ({"n_queries": 4}, "none", 4, set()), (students(9), "none", 16, set()), (students(8), "none", 16, OF_TAILS),
+        (students(5), "none", 16, OF_TAILS),
+        (students(4), "none", 16, OF_FEW_SCORES | OF_LOGITS | {"grad_q_rms"}),
+        (students(4), "cosine_10", 16, FIRST_KEY | {"grad_q_top1_share", "grad_q_rms"}),
+        (students(4) | {"softcap": 9.0}, "none", 16, FIRST_KEY | {"grad_q_top1_share", "grad_q_rms"}),
+        (students(8) | {"mechanism": "cosine"}, "none", 16, {"grad_q_top1_share"}),
+        (students(8) | {"mechanism": "additive"}, "none", 16, {"grad_q_top1_share"}),
+        ({"components": "laplace", "d_k": 5}, "none", 16, OF_FEW_SCORES),
+        ({"components": "laplace", "d_k": 6}, "none", 16, set()), ({"d_k": 1}, "none", 16, OF_FEW_SCORES),
+        ({"d_k": 2}, "none", 16, set()), ({"d_k": 1}, "cosine_10", 16, set()),
+        ({"mean_q": 1.0}, "none", 16, FIRST_KEY), ({"mean_q": -1.0}, "none", 16, FIRST_KEY),
+        ({"mean_q": 0.9}, "none", 16, set()), ({"mean_q": 1.0, "std_k": 0.0}, "none", 16, set()),
+        ({"correlation": 0.5}, "none", 16, TURNED), ({"correlation": 0.5}, "none", 15, TURNED | OF_SHARED),
+        ({"correlation": 0.5, "std_q": 0.0}, "none", 15, FIRST_KEY),
+        ({"correlation": 0.5, "std_k": 0.0}, "none", 15, set()),
+        ({"correlation": 0.5, "components": "laplace"}, "none", 16, HEAVY),
+        ({"correlation": 0.5} | students(9), "none", 16, HEAVY),
+    ],
+)  # fmt: skip
+def test_errors_are_rough_where_few_draws_or_a_few_scores_decide(
+    changed: dict[str, Any], rule: str, draws: int, rough: set[str]
+) -> None:
+    assert sampling.rough_statistics(replace(Parameters(n_queries=64), **changed), rule, draws) == rough
+
+
 def test_progress_rises_to_one() -> None:
     fractions = list(Draws().grow(replace(P, d_k=300), SIDES))
     assert fractions == sorted(set(fractions))

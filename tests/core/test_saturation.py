@@ -13,8 +13,16 @@ from attn_tui.core.errors import ParameterError
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters, ScaleName
 from attn_tui.core.scales import SCALE_RULES, multiplier, multipliers, row_multiplier
+from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.theory.predict import predict
-from attn_tui.core.theory.prediction import Interval, Saturation, ratio_given, status_given
+from attn_tui.core.theory.prediction import (
+    Interval,
+    Saturation,
+    crossings,
+    is_saturated,
+    ratio_given,
+    status_given,
+)
 from attn_tui.core.theory.saturation import saturation, saturation_of
 from attn_tui.core.theory.score_moments import capped_deviation
 from cases import for_each
@@ -60,6 +68,17 @@ def test_a_rule_may_saturate_at_small_widths_only() -> None:
     found = known(Parameters(d_k=4), "8/d")
     assert found.std == 4
     assert found.saturated_at == ((1, 6),)
+    several = found._replace(saturated_at=((2, 6), (40, WIDEST)))
+    assert [d_k for d_k in (1, 2, 6, 7, 39, 40, WIDEST) if is_saturated(several, {}, d_k)] == [2, 6, 40, WIDEST]
+
+
+def test_without_exact_numbers_the_measured_ratio_says_where_softmax_saturates() -> None:
+    ratios = (0.99, 1.0, 1.01, None, math.inf)
+    flags = [is_saturated(None, {"saturation": Estimate(ratio, None)}, 8) for ratio in ratios]
+    assert flags == [False, True, True, None, None]
+    assert is_saturated(None, {}, 8) is None
+    places = zip((1, 4, 9, 16, 25, 100), (True, True, False, None, False, True), strict=True)
+    assert [*crossings(places)] == [(6.0, False), (50.0, True)]
 
 
 @for_each("n_keys", range(3, 9))

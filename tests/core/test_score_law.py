@@ -124,13 +124,32 @@ def test_the_curve_of_a_score_is_its_law_within_eight_standard_deviations() -> N
         assert curve.cumulative[:-1] == pytest.approx(law.cdf(np.linspace(low, high, 256)).tolist(), abs=1e-3)
 
 
-@for_each("law", ["normal", "uniform", "laplace", "student_t"])
-def test_densities_have_the_variance_of_the_moments(law: ComponentLaw) -> None:
-    p = Parameters(d_k=64, components=law, degrees_of_freedom=12, std_q=1.5)
-    x = np.linspace(-300, 300, 4001)
-    density = 0.15 * present(score_density(p, x))
+@for_each(
+    "changed",
+    [
+        *({"components": law, "degrees_of_freedom": 40, "std_q": 1.5} for law in ("uniform", "laplace", "student_t")),
+        {}, {"correlation": 0.6}, {"correlation": -0.6, "std_k": 2.0}, {"mean_q": 0.7, "correlation": 0.6},
+        {"mean_k": 0.7, "std_k": 0.5}, {"mean_q": 0.5, "mean_k": 0.8}, {"mean_q": 0.5, "mean_k": -0.8, "std_q": 1.5},
+        {"mean_q": 0.5, "mean_k": 0.8, "correlation": 0.4}, {"mean_q": -1.0, "mean_k": 0.3, "correlation": -0.8},
+        {"mean_q": 0.5, "mean_k": 0.2, "correlation": 0.4}, {"mean_q": 0.2, "mean_k": 0.5, "correlation": 0.4},
+        {"mean_q": 2.0, "mean_k": 0.5, "std_q": 0.0}, {"mean_q": 2.0, "mean_k": 0.5, "std_k": 0.0, "std_q": 0.3},
+    ],
+)  # fmt: skip
+def test_densities_have_the_moments_of_scores(changed: dict[str, Any]) -> None:
+    p = Parameters(d_k=32, **changed)
+    moments = score_moments(p)
+    spread = math.sqrt(present(moments.variance))
+    x = np.linspace(-12, 12, 2401)
+    density = 0.01 * spread * present(score_density(p, present(moments.mean) + spread * x))
     assert density.sum() == pytest.approx(1, abs=1e-3)
-    assert x**2 @ density == pytest.approx(present(score_moments(p).variance), rel=1e-2)
+    assert x @ density == pytest.approx(0, abs=1e-3)
+    assert x**2 @ density == pytest.approx(1, abs=1e-3)
+    assert x**4 @ density - 3 == pytest.approx(present(moments.excess_kurtosis), abs=1e-2)
+
+
+@for_each("changed", [{"std_q": 0.0, "std_k": 0.0}, {"scale": "cosine_10"}, {"mechanism": "additive"}])
+def test_a_score_that_does_not_vary_or_is_no_product_has_no_curve(changed: dict[str, Any]) -> None:
+    assert score_curve(Parameters(**changed)) is None
 
 
 def test_equal_scores_have_no_shape() -> None:

@@ -1,7 +1,6 @@
 """The declared statistics that a tally makes of its sums, and standard errors, also of skewed values and medians."""
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,16 +11,34 @@ from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.lab.sampling import rough_statistics
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics import reading, summary, tally
 from attn_tui.core.statistics.catalogue import DEAD, ONE_HOT, STATISTIC, STATISTICS
 from attn_tui.core.statistics.histogram import BinAxis
-from attn_tui.core.statistics.measurement import Estimate
+from attn_tui.core.statistics.measurement import Estimate, column_names, setting_names
 from attn_tui.core.statistics.summary import estimates_of_norms, skewness_factors
+from cases import for_each
 
 MULTIPLIER = 0.25
 MISSING = Estimate(None, None)
+
+
+@for_each(
+    ("a", "b", "names"),
+    [
+        ("unscaled", "sqrt_d_k", "unscaled|scaled"), ("sqrt_d_k", "d_k", "1/√d_k|1/d_k"), ("unscaled", "none", None),
+        ("unscaled", "cosine_10", "unscaled|scaled"), ("cosine_10", "sqrt_d_k", "10·cos|1/√d_k"),
+        ("none", "cosine_10", "unscaled, q and k as drawn|10·cos"), ("cosine_10", "none", "10·cos|unscaled"),
+        ("sqrt_d_k", "rms_none", "1/√d_k|rms × 1"), ("precision=bfloat16", "sqrt_d_k", "bfloat16|float32"),
+        ("scale=d_k,precision=bfloat16", "sqrt_d_k", "1/d_k, bfloat16|1/√d_k, float32"),
+        ("unscaled,precision=bfloat16", "sqrt_d_k", "unscaled, bfloat16|1/√d_k, float32"),
+    ],
+)  # fmt: skip
+def test_the_names_of_both_columns_say_what_tells_them_apart(a: str, b: Any, names: str | None) -> None:
+    p = Parameters(against=a, scale=b, n_keys=4, n_queries=4, batch=2)
+    expected = ["unscaled"] * 2 if names is None else names.split("|")
+    assert setting_names(p) == expected
+    assert column_names(run(p, full=False).columns) == expected
 
 
 def some_scores(draws: int = 6, rows: int = 5, keys: int = 7) -> Any:
@@ -242,18 +259,6 @@ def test_the_share_of_the_top_rows_has_an_error_for_the_part_of_a_row_beyond_one
     share = estimates_of_norms(norms)["grad_q_top1_share"]
     assert share.value == pytest.approx(50 / total)
     assert share.stderr == pytest.approx(0.2 * 25 / total)
-
-
-def test_errors_are_lower_bounds_where_the_moments_they_need_do_not_exist() -> None:
-    """The error of a variance needs fourth moments, which Student's t has from 5 degrees of freedom on."""
-    heavy = Parameters(components="student_t", degrees_of_freedom=4)
-    assert "logit_variance" in rough_statistics(heavy, "none", 16)
-    assert "logit_variance" not in rough_statistics(replace(heavy, degrees_of_freedom=5), "none", 16)
-    assert "logit_variance" not in rough_statistics(replace(heavy, softcap=30.0), "none", 16)
-    shared = Parameters(correlation=0.5)  # one direction a draw: 15 of them say little about its size
-    assert "logit_variance" in rough_statistics(shared, "none", 15)
-    assert "logit_variance" not in rough_statistics(shared, "none", 16)
-    assert rough_statistics(Parameters(), "none", 2) == frozenset()
 
 
 def test_errors_of_medians_leave_out_one_of_sixteen_groups_of_draws() -> None:

@@ -13,6 +13,7 @@ from attn_tui.core.lab.results import Target
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.work.cluster import open_engine
 from attn_tui.core.work.sweeps import sweep_plan
+from cases import for_each
 from measurements import CHANGES, assert_same, numbers
 from sweeps import SMALL, all_numbers, cut_small, points, steps_of
 
@@ -118,6 +119,17 @@ def test_rules_that_share_their_scores_are_measured_as_they_are_alone() -> None:
     alone = [point for rule in rules for point in points(replace(SMALL, scale=rule), [3, 17], target=target)]
     assert len({point.parameters.batch for point in together}) > 1
     assert all_numbers(together) == all_numbers(alone)
+
+
+@for_each("precision", ["float32", "bfloat16"])  # whose points nest, or are separate runs
+@for_each(("stderr", "most_draws", "draws"), [(1e-9, 10, 10), (1e-9, 8, 8), (1e-9, 2, 4), (9.0, 99, 4)])
+def test_a_point_ends_at_its_target_or_at_the_most_draws(
+    precision: str, stderr: float, most_draws: int, draws: int
+) -> None:
+    found = points(
+        replace(SMALL, batch=4, precision=precision), [3, 17], target=Target(stderr, most_draws=most_draws)
+    )
+    assert [(point.measurement.draws, point.reached) for point in found] == [(draws, stderr > 1)] * 2
 
 
 def test_a_sweep_does_not_depend_on_an_earlier_one() -> None:

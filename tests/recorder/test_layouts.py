@@ -9,6 +9,7 @@ from typing import Any
 import attn_tui
 import pytest
 from attn_tui.core.captures.reader import open_capture
+from cases import for_each
 from pytorch import torch
 from replay import load, replay
 
@@ -80,6 +81,48 @@ def test_one_dimension_before_the_queries_is_split_into_texts_and_heads() -> Non
         found = layout_of((lead, 10), 10, counts, batch)
         assert (found.outer, found.heads, found.queries) == (texts, heads, 10)
         assert found.assumed == (heads > 1 and not counts)
+
+
+@for_each(
+    ("lead", "rows", "counts", "batch", "split"),
+    [
+        ((2, 4, 10), 10, (4,), 2, (2, 4, 1)), ((2, 3, 4, 10), 10, (4,), 2, (6, 4, 1)),
+        ((2, 4, 3, 10), 10, (4,), 2, (2, 4, 3)), ((2, 2, 3, 10), 10, (6,), 2, (2, 6, 1)),
+        ((2, 2, 2, 10), 10, (4,), None, (2, 4, 1)), ((3, 2, 2, 10), 10, (4,), None, (3, 4, 1)),
+        ((4, 3, 10), 10, (4,), None, (1, 4, 3)), ((2, 2, 10), 10, (4,), None, (1, 4, 1)),
+        ((2, 2, 10), 10, (4,), 10, (1, 4, 1)), ((2, 2, 10), 10, (4,), 2, (2, 2, 1)),
+        ((2, 2, 2), 2, (4,), 2, (1, 4, 1)), ((2, 3, 4, 10), 40, (), None, (2, 12, 1)),
+        ((2, 3, 4, 10), 10, (), None, (6, 4, 1)), ((3, 4, 10), 40, (), None, (3, 4, 1)),
+        ((2, 4, 10), 10, (3, 8), None, (1, 8, 1)), ((2, 3, 4, 5, 10), 10, (20,), 6, (6, 20, 1)),
+        ((6, 2, 5, 10), 10, (10,), 6, (6, 10, 1)), ((2, 3, 5, 10), 10, (5,), 6, (6, 5, 1)),
+    ],
+)  # fmt: skip
+def test_of_several_dimensions_those_are_heads_whose_number_the_modules_have(
+    lead: tuple[int, ...], rows: int, counts: tuple[int, ...], batch: int | None, split: tuple[int, int, int]
+) -> None:
+    found = layout_of(lead, rows, counts, batch)
+    assert (found.outer, found.heads, found.inner) == split
+    assert (found.queries, found.assumed) == (lead[-1], False)
+
+
+class OneKeyHead(torch.nn.Module):
+    """Attention of four heads over one key head, whose scores are one product of two matrices."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.num_heads = 4
+        self.q, self.k = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 8)
+
+    def forward(self, x: Any) -> Any:
+        q, k = self.q(x).view(-1, 4, 8).transpose(0, 1).reshape(-1, 8), self.k(x)
+        weights = torch.softmax((q @ k.T * 8**-0.5).view(4, len(x), len(x)), -1)
+        return (weights @ k).transpose(0, 1).reshape(x.shape)
+
+
+def test_heads_that_share_a_key_head_in_one_product_are_recorded(tmp_path: Path) -> None:
+    layers, held = recorded(OneKeyHead(), tmp_path, torch.randn(10, WIDTH))
+    assert (layers[0]["heads"], layers[0]["kv_heads"]) == (4, 1)
+    assert torch.allclose(replay(layers[0], held)[0].float(), held["layers.0.attn.lse"], atol=1e-5)
 
 
 @pytest.mark.parametrize("module", [OneHead(), SeveralOfOneHead()])

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import random
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import attn_tui
 import pytest
+from cases import for_each
 from pytorch import torch
-from replay import replay
+from replay import load, replay
 from written import B, D, H, M, N, Written, assert_explained, causal_of, recorded, vectors
 
 F: Any = torch.nn.functional
@@ -263,6 +266,88 @@ def test_multiples_of_a_product_add_up(tmp_path: Path) -> None:
     assert layer["scale"] == pytest.approx(0.375)
     assert "layers.0.attn.bias" not in held
     assert_explained(layer, held)
+
+
+BIAS = torch.linspace(-1, 1, H * N * M).reshape(1, H, N, M)
+SEEN = causal_of(N, M, M - N)
+
+
+def with_part(scores: Any, change: Callable[[Any], Any]) -> Any:
+    changed = scores.clone()
+    changed[..., :3] = change(changed[..., :3])
+    return changed
+
+
+# What a program may do with scores between their product and softmax, and what it multiplies them by.
+MULTIPLIED: list[tuple[Callable[[Any], Any], float]] = [
+    (lambda s: s * 0.5, 0.5), (lambda s: 2.0 * s, 2.0), (lambda s: s / 1.25, 0.8), (lambda s: s.mul_(0.5), 0.5),
+    (lambda s: s.div_(0.5), 2.0), (lambda s: s * torch.tensor(0.75), 0.75),
+    (lambda s: torch.true_divide(s, torch.full((1, 1, 1, 1), 2.0)), 0.5),
+]  # fmt: skip
+MOVED: list[Callable[[Any], Any]] = [
+    lambda s: s.clone(), lambda s: s.contiguous(), lambda s: s.transpose(1, 2).contiguous().transpose(1, 2),
+    lambda s: s.reshape(B * H, N, M).view(B, H, N, M), lambda s: s.permute(2, 0, 3, 1).clone().permute(1, 3, 0, 2),
+    lambda s: s.double().float(), lambda s: s.unsqueeze(2).squeeze(2), lambda s: s * 1,
+    lambda s: torch.empty_like(s).copy_(s), lambda s: s.expand(B, H, N, M),
+]  # fmt: skip
+ADDED: list[Callable[[Any], Any]] = [
+    lambda s: s + BIAS, lambda s: s - BIAS[:, :1], lambda s: s.add_(BIAS[..., :1, :]), lambda s: s + 1,
+    lambda s: BIAS[:, :, :1] + s, lambda s: torch.add(s, BIAS, alpha=0.5), lambda s: s - s.amax(-1, keepdim=True),
+    lambda s: s.masked_fill(~SEEN, -torch.inf), lambda s: s.masked_fill_(~SEEN, torch.finfo(s.dtype).min),
+    lambda s: torch.where(SEEN, s, torch.tensor(-1e9)),
+    lambda s: s + torch.zeros(N, M).masked_fill(~SEEN, -torch.inf),
+]  # fmt: skip
+BENT: list[Callable[[Any], Any]] = [
+    lambda s: 5 * torch.tanh(s / 5), lambda s: s.clamp(-2, 2), lambda s: with_part(s, lambda part: part * 2),
+    lambda s: with_part(s, lambda part: part + 1), lambda s: s.abs(), lambda s: s * BIAS, lambda s: s.flip(-1),
+    lambda s: torch.cat(s.split(5, 2), 2), lambda s: F.pad(s, (0, 2), value=-torch.inf)[..., :M],
+    lambda s: torch.stack(s.unbind(0), 0), lambda s: s + s, lambda s: s - s * 0.5,
+]  # fmt: skip
+
+
+@for_each("seed", range(60))
+def test_whatever_is_done_to_scores_the_file_explains_the_logits_or_says_that_it_does_not(
+    seed: int, tmp_path: Path
+) -> None:
+    chance = random.Random(seed)
+    chosen: list[Callable[[Any], Any]] = []
+    multiplier = 0.25
+    for _ in range(chance.randint(1, 5)):
+        kind = chance.choice("×→+")
+        if kind == "×":
+            step, factor = chance.choice(MULTIPLIED)
+            multiplier *= factor if not any(each in ADDED for each in chosen) else 1.0
+        else:
+            step = chance.choice(MOVED if kind == "→" else ADDED)
+        chosen.append(step)
+    bent = seed % 3 == 0
+    if bent:
+        chosen.insert(chance.randint(0, len(chosen)), chance.choice(BENT))
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        scores = q @ k.transpose(-1, -2) * 0.25
+        for step in chosen:
+            scores = step(scores)
+        return torch.softmax(scores, -1) @ v
+
+    module, path = Written(function), tmp_path / f"{seed}.safetensors"
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = module(*vectors())
+        with attn_tui.record(module, path, values=True) as recorder:
+            assert torch.equal(module(*vectors()), expected)
+    if not path.exists():
+        assert bent
+        return
+    held, metadata = load(path)
+    [layer] = metadata["layers"]
+    unknown = "multiplier unknown" in recorder.summary
+    assert bent or not unknown
+    if not unknown:
+        assert_explained(layer, held, 2e-5)
+        if not bent and not any(each in ADDED for each in chosen):
+            factors = layer.get("prescaled", [1, 1])
+            assert layer["scale"] * factors[0] * factors[1] == pytest.approx(multiplier)
 
 
 def convolved(scores: Any) -> Any:

@@ -137,6 +137,22 @@ async def test_a_second_click_on_a_choice_opens_its_list(stage: Stage) -> None:
     assert is_open(stage)
 
 
+@pytest.mark.parametrize(("seconds", "apart"), [(-1.0, 0), (60.0, 1)])
+@played(settled=True)
+async def test_a_click_later_or_elsewhere_is_for_the_list_that_the_first_has_opened(
+    stage: Stage, seconds: float, apart: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("attn_tui.tui.terminal.typeahead._DOUBLE", seconds)
+    await stage.press("tab")
+    stage.panel.cursor = "against"
+    at = stage.place("against", stage.panel) + Offset(12, 0)  # where a row of the list comes
+    for place in (at, at + Offset(apart, 0)):
+        for kind in (events.MouseDown, events.MouseUp):
+            stage.mouse(kind, place)
+            await stage.still()
+    assert not is_open(stage)
+
+
 @played(settled=True)
 async def test_a_double_click_that_opens_or_closes_a_list_does_nothing_else(
     stage: Stage, monkeypatch: pytest.MonkeyPatch

@@ -75,6 +75,10 @@ async def test_the_wheel_and_the_arrows_step_a_field(stage: Stage) -> None:
     assert stage.asked == replace(SMALL, n_keys=32)
     await stage.scroll(events.MouseScrollDown, (3, y), stage.panel)
     assert stage.asked == SMALL
+    choice = next(y for y, line in enumerate(stage.part(stage.panel)) if line.strip().startswith("mask"))
+    for turn, mask in ((events.MouseScrollUp, "causal"), (events.MouseScrollDown, "none")):
+        await stage.scroll(turn, (3, choice), stage.panel)
+        assert stage.asked.mask == mask
     await stage.click((3, y), stage.panel)
     await stage.still()
     for arrow, keys in (("▸", 17), ("◂", 16)):

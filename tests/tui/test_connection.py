@@ -115,6 +115,11 @@ def test_a_request_that_is_not_taken_is_noticed_until_something_is(ends: Ends) -
     assert [ends.app.count_ignored() for _ in range(3)] == [1, 2, 3]
     ends.send(count(3))
     assert ends.app.count_ignored() == 4
+    ends.engine.send([Reply(1, None)])
+    assert not ends.app.has_reply
+    assert ends.app.receive() == [Reply(1, None)]
+    assert ends.app.has_reply
+    assert [ends.app.count_ignored() for _ in range(2)] == [1, 2], "it has replied since"
     ends.engine.recv()
     ends.send(*map(count, range(4, 9)))
     assert ends.app.count_ignored() == 1, "it has taken one since, although more are unread than before"

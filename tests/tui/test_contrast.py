@@ -1,5 +1,6 @@
 """Text can be read in every theme: its contrast with the background is at least 4.5:1."""
 
+from itertools import pairwise
 from typing import get_args
 
 import pytest
@@ -12,6 +13,7 @@ from textual.color import Color
 from textual.geometry import Region
 from textual.theme import BUILTIN_THEMES, Theme
 
+CURVES = ("unscaled", "scaled", "third", "fourth", "fifth")
 THEMES = {theme.name: theme for theme in (DARK, LIGHT, *BUILTIN_THEMES.values()) if not theme.ansi}
 
 
@@ -55,6 +57,29 @@ def test_the_app_s_own_hues_stay_apart_from_text_and_from_each_other(theme: Them
     background = Color.parse(variables["background"])
     roles: tuple[Role, ...] = ("text", "dim", "unscaled", "scaled", "accent", "alert")
     assert len({look(role, variables, background).color for role in roles}) == len(roles)
+
+
+@for_each("theme", [DARK, LIGHT])
+def test_roles_of_one_kind_have_one_colour_of_the_theme_and_others_are_paler(theme: Theme) -> None:
+    variables = theme.to_color_system().generate()
+    background = Color.parse(variables["background"])
+    looks = {role: look(role, variables, background) for role in get_args(Name)}
+    for name, roles in {
+        "foreground": "text heading key title selected fifth",
+        "warning": "unscaled over_unscaled", "accent": "scaled over_scaled", "primary": "accent cursor lit",
+        "error": "alert wrong", "success": "right good third", "secondary": "fourth",
+    }.items():  # fmt: skip
+        assert {of(looks[role].color).hex for role in roles.split()} == {Color.parse(variables[name]).hex}
+    for roles in ("frame dim theory label text", *(f"thin_{each} {each}" for each in CURVES)):
+        contrasts = [contrast(of(looks[role].color), background) for role in roles.split()]
+        assert all(paler < other + 0.1 for paler, other in pairwise(contrasts)), roles
+        assert 1.2 < contrasts[0] < contrasts[-1]
+    assert {role for role in looks if looks[role].reverse} == {
+        "over_unscaled", "over_scaled", "cursor", "selected", "wrong", "right",
+    }  # fmt: skip
+    assert {role for role in looks if looks[role].bold} == {
+        "heading", "accent", "cursor", "wrong", "right", "key", "title", "lit",
+    }  # fmt: skip
 
 
 def test_what_parts_leave_free_has_no_colour_under_no_color(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,7 +129,6 @@ def frames_of(draw: st.DrawFn, texts: st.SearchStrategy[str]) -> list[tuple[Size
     return frames
 
 
-@pytest.mark.slow
 @given(frames=frames_of(narrow_or_wide | combining))
 def test_after_any_frames_the_terminal_is_as_after_a_full_repaint(frames: list[tuple[Size, bool, Update]]) -> None:
     link = Link((0, 0))
@@ -152,7 +151,6 @@ def test_texts_that_change_in_place_are_as_after_a_full_repaint(words: list[tupl
         assert link.is_as_repainted
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("joins", [True, False], ids=["as one", "part by part"])
 @given(frames=frames_of(composed))
 def test_all_other_characters_are_in_place_however_a_terminal_draws_composed_ones(

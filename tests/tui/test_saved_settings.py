@@ -91,14 +91,3 @@ def test_a_broken_file_is_reported_and_not_overwritten(file: Path) -> None:
     assert printed.count("attn-tui: ") == 1
     assert f"attn-tui: {file}: " in printed.replace("\r\n", "")
     assert file.read_text() == text
-
-
-def test_options_override_the_environment_which_overrides_the_file(file: Path) -> None:
-    file.write_text("[parameters]\nd_k = 10\nn_keys = 11\nseed = 12\nbatch = 2\n")
-    settings = {"ATTN_TUI_D_K": "20", "ATTN_TUI_N_KEYS": "21", "ATTN_TUI_ASCII": "1"}
-    with running("--d-k", "30", size=(150, 40), **settings) as session:
-        session.ready().shows(30)
-        session.sees("21 keys")
-        session.sees("seed 12")
-        session.quit()
-        assert session.written.isascii()

@@ -8,6 +8,7 @@ from attn_tui.core.lab.experiment import run
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.catalogue import PANES
+from attn_tui.tui.panes.watch.widget import RunMap
 from attn_tui.tui.terminal.paced_app import LEAST
 from attn_tui.tui.views.bars import NARROW
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
@@ -43,14 +44,17 @@ def visible(stage: Stage) -> Iterator[LinesWidget]:
 
 
 def assert_whole(stage: Stage, size: tuple[int, int]) -> None:
-    """Assert that every line has the width, and that no widget overlaps another or leaves the screen."""
+    """Assert that every line has the width, and that no widget is cut, overlaps another or leaves the screen."""
     assert [line_width(((line, "text"),)) for line in stage.lines] == [size[0]] * size[1]
     shown = list(visible(stage))
     for number, widget in enumerate(shown):
         region = widget.region
         assert 0 <= region.x <= region.right <= size[0], widget
         assert 0 <= region.y <= region.bottom <= size[1], widget
-        assert all(line_width(line) <= region.width for line in widget.compose_lines(*widget.size)), widget
+        lines = widget.compose_lines(*widget.room)
+        assert all(line_width(line) <= region.width for line in lines), widget
+        # What is said of a head below its map ends where there is no more room.
+        assert len(lines) <= widget.room.height or (isinstance(widget, RunMap) and size[1] < 20), widget
         for other in shown[number + 1 :]:
             assert not region.overlaps(other.region), (widget, other)
 
@@ -66,9 +70,14 @@ def assert_named(stage: Stage, tab: str) -> None:
         assert f" {lit[1]} " in stage.lines[0]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("size", "glyphs"), [((40, 12), ASCII), ((80, 12), UNICODE), ((120, 40), ASCII)], ids=["40x12", "80x12", "120x40"]
+    ("size", "glyphs"),
+    [
+        pytest.param((40, 12), ASCII, marks=pytest.mark.slow, id="40x12"),
+        pytest.param((80, 12), UNICODE, marks=pytest.mark.slow, id="80x12"),
+        pytest.param((80, 24), UNICODE, id="80x24"),
+        pytest.param((120, 40), ASCII, marks=pytest.mark.slow, id="120x40"),
+    ],
 )
 @pytest.mark.parametrize("name", PANES)
 @played()

@@ -155,6 +155,13 @@ async def test_a_d_k_at_which_the_rule_has_no_value_is_explained_and_left_out(st
 async def test_what_the_plot_cannot_show_is_explained(stage: Stage, parameters: Parameters, says: str) -> None:
     pane, outside = await shown(stage), parameters.d_k == 100
     assert says in stage.words(pane.words)
+    first, last = pane.curves.swept.values[0], pane.curves.swept.values[-1]
+    for d_k in (first, last, last + 1):
+        stage.app.change(replace(pane.parameters, d_k=d_k))
+        await stage.still()
+        assert ("is outside" in stage.words(pane.words)) == (d_k > last)
+    stage.app.change(parameters)
+    await stage.still()
     assert ("▸" in stage.part(pane.plot)[-2]) == outside
     assert any(0x2800 < ord(sign) < 0x2900 for sign in plotted(stage, pane)) == outside
 

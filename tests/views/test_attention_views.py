@@ -19,7 +19,7 @@ from attn_tui.tui.panes.capture.row import key_at, label, row_lines, threshold_w
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Blend, line_width
 from attn_tui.tui.views.results.ranked import RankedHead, ranked_lines
-from cases import present
+from cases import for_each, present
 from hypothesis import given
 from hypothesis import strategies as st
 from line_texts import text_of
@@ -144,6 +144,9 @@ def test_a_line_has_two_rows_of_cells_and_tokens_at_the_edges() -> None:
         at for at in range(70) if ruler[shown.labels + at :].startswith(label(TOKENS, at, 7, UNICODE).strip())
     ]
     assert 9 in shown_there
+    for at in (0, 1, 69):
+        tokens = [text for text, role in matrix_lines(shown, matrix, (3, at), BOTH, UNICODE)[0] if role == "accent"]
+        assert tokens == [label(TOKENS, at, 7, UNICODE).strip()], "that of the key with the cursor"
     assert ruler.split() == [label(TOKENS, at, 7, UNICODE).strip() for at in shown_there], "each over its column"
     cells = [(half, *role) for text, role in lines[1] if isinstance(role, Blend) for half in text]
     ends = ends_of(matrix)
@@ -224,6 +227,25 @@ def test_a_row_shows_the_largest_weights_the_rest_and_figures() -> None:
     words = [word for word in lines[12].split() if word in ("dead", "flows")]
     assert words == ["dead" if column.dead else "flows" for column in row.columns]
     assert lines[13].split()[0] == "satur"
+
+
+@for_each("glyphs", [UNICODE, ASCII])
+@for_each("width", [40, 50, 70])
+def test_a_bar_is_as_long_as_its_weight_is_large_and_a_full_one_all_of_it(glyphs: Glyphs, width: int) -> None:
+    row = one_row()
+    steps = len(glyphs.lengths) - 1
+    full: list[float] = []
+    for line in row_lines(row, 3, TOKENS, width, 14, glyphs)[1:10]:
+        bars = [
+            (text.rstrip(), line[at + 1][0]) for at, (text, role) in enumerate(line) if role in ("unscaled", "scaled")
+        ]
+        for bar, number in bars:
+            length = sum(glyphs.lengths.index(sign) for sign in bar)
+            if "0.2" < number.strip() < "2":
+                full.append(length / steps / float(number))
+    assert full
+    assert max(full) - min(full) < 2
+    assert max(full) < width / 2
 
 
 @given(query=st.integers(0, 69), key=st.integers(0, 69), width=st.integers(24, 70), height=st.integers(1, 80))

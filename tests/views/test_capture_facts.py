@@ -102,6 +102,8 @@ def test_rules_have_their_labels_and_numbers_their_points_in_one_line(found: Rep
     rows = rows[: len(replay_grid([found]).lines)]
     assert header.split() == ["rule", "×", "KL", "entropy", "Δ", "1-hot", "%", "satur"]
     assert rows[0].startswith(" file = 1/√d_k")
+    roles = [{role for text, role in line if text.strip()} for line in replay_lines(found, 82, UNICODE)]
+    assert roles[: len(rows) + 1] == [{"dim"}, {"scaled"}, *[{"text"}] * (len(rows) - 1)]
     assert not any("sqrt" in row or "-" in row for row in rows)
     points = [[at for at, sign in enumerate(row[24:]) if sign == "."] for row in rows]
     assert len({places[-1] for places in points}) == 1

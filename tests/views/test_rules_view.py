@@ -185,6 +185,17 @@ def test_the_description_of_a_rule_names_its_source(name: str, glyphs: Glyphs) -
     assert "Softmax stays below saturation" in told or "Softmax is saturated " in told
 
 
+def test_no_share_is_said_in_a_word_and_other_zeros_are_numbers() -> None:
+    row = RuleRow("none", 1.0, {"logit_std": Estimate(0.0, None), "dead_rows": Estimate(0.0, 0.0)}, "")
+    told = " ".join(text_of(line) for line in rule_text("none", row, None, 200, UNICODE))
+    assert re.search(r"std 0\b", told)
+    assert "none" in told
+    some = replace(row, measured={"logit_std": Estimate(2.0, 0.1), "dead_rows": Estimate(0.5, 0.01)})
+    told = " ".join(text_of(line) for line in rule_text("none", some, None, 200, UNICODE))
+    assert re.search(r"2(\.0+)? ± 0\.10*\b", told)
+    assert re.search(r"50(\.0)? ± 1(\.0)? %", told)
+
+
 def test_an_error_message_comes_first() -> None:
     fault = RuleRow("log_d_k", None, {}, "1/ln d_k has no value at d_k = 1")
     assert text_of(rule_text("log_d_k", fault, None, 80, UNICODE)[0]) == "1/ln d_k has no value at d_k = 1."

@@ -17,7 +17,7 @@ from attn_tui.tui.panes.sweep.curve_view import SweepCurve, contents_of, reading
 from attn_tui.tui.panes.sweep.requests import landmarks_of
 from attn_tui.tui.panes.sweep.width_table import axis_words, landmark_lines
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from attn_tui.tui.views.results.sweep import sweep_sentences
+from attn_tui.tui.views.results.sweep import sweep_lines, sweep_sentences
 from attn_tui.tui.views.results.table import TableContents
 from cases import for_each, present
 from line_texts import text_of
@@ -205,6 +205,28 @@ def swept_over(d_ks: tuple[int, ...]) -> SweepCurve:
     return SweepCurve(SMALL, d_ks, {d_k: point.prediction.columns for d_k, point in points.items()}, points)
 
 
+def test_a_printed_table_has_errors_as_soon_as_they_fit_and_else_several_tables() -> None:
+    swept = swept_over((8, 64))
+    points = [(point.point, point.prediction) for point in swept.points.values()]
+    asked = SweepResult(SMALL, (8, 64), points, "", statistics=("entropy", "max_weight", "one_hot_rows"))
+    shown: dict[int, list[str]] = {}
+    for width in range(30, 170):
+        shown[width] = [text_of(line).rstrip() for line in sweep_lines(asked, [({}, {}), ({}, {})], width, UNICODE)]
+        tables = [table for table in "\n".join(shown[width]).split("\n\n") if table]
+        assert max(map(len, shown[width])) <= max(width, 60)  # one statistic takes no less
+        assert all(len(table.splitlines()) == 5 for table in tables)
+        labels = [STATISTIC[name].short_label for name in asked.statistics]
+        assert [sum(label in table for table in tables) for label in labels] == [1] * len(labels)
+        assert all(line.split()[0] in ("8", "64") for table in tables for line in table.splitlines()[3:])
+    with_errors = [width for width, lines in shown.items() if "±" in "".join(lines)]
+    assert with_errors == [*range(with_errors[0], 170)]
+    assert max(map(len, shown[with_errors[0]])) == with_errors[0]
+    assert len(shown[with_errors[0]]) == 5
+    more = sweep_lines(replace(asked, statistics=()), [({}, {}), ({}, {})], 100, UNICODE)
+    assert [len(text_of(line).rstrip()) <= 100 for line in more] == [True] * 5
+    assert sweep_lines(replace(asked, points=()), [], 80, UNICODE) == []
+
+
 @pytest.mark.parametrize("height", [4, 6, 20])
 def test_the_table_counts_the_rows_that_it_hides(height: int) -> None:
     d_ks = (16, 32, 64, 80, 96, 128, 192, 256)
@@ -212,6 +234,13 @@ def test_the_table_counts_the_rows_that_it_hides(height: int) -> None:
     shown = [line for line in lines[1:] if line.replace("▌", " ").split()[0].isdigit() and "more rows" not in line]
     hidden = [int(line.split()[0]) for line in lines if "more rows" in line]
     assert len(shown) + sum(hidden) == len(d_ks)
+
+
+@for_each("width", range(40, 150, 3))
+def test_both_columns_of_the_table_are_whole_and_have_the_same_width(width: int) -> None:
+    for line in landmark_lines(swept_over((16, 64)), ENTROPY, 16, width, 20, UNICODE)[1:]:
+        cells = {role: sum(len(text) for text, each in line if each == role) for role in ("unscaled", "scaled")}
+        assert cells["unscaled"] == cells["scaled"] > 0
 
 
 @pytest.mark.parametrize(("glyphs", "key"), [(UNICODE, "⠒ exact"), (ASCII, "_ exact")], ids=["unicode", "ascii"])

@@ -78,14 +78,14 @@ class Output(NamedTuple):
         return screen_glyphs(self.ascii_only, self.language)
 
     @property
-    def is_parquet(self) -> bool:
-        """Whether the file is a table in Parquet, with the rows of CSV."""
-        return self.path is not None and self.path.suffix == PARQUET and self.format == "csv"
+    def parquet(self) -> Path | None:
+        """The file, if it is a table in Parquet, with the rows of CSV."""
+        return self.path if self.path is not None and self.path.suffix == PARQUET else None
 
     @property
     def conversion(self) -> str:
         """The function of CairoSVG that makes the file of a figure; empty if it is SVG, or another result."""
-        return CONVERTED.get(self.path.suffix, "") if self.path is not None and self.format == "svg" else ""
+        return "" if self.path is None else CONVERTED.get(self.path.suffix, "")
 
     @property
     def on_screen(self) -> bool:
@@ -109,7 +109,7 @@ class Output(NamedTuple):
             check_file(self.path, read)
             if not self.overwrite:
                 check_replaceable(self.path)
-            if self.is_parquet:
+            if self.parquet:
                 from ...core.tables.table import require_parquet
 
                 require_parquet(str(self.path))
@@ -157,11 +157,11 @@ class Output(NamedTuple):
 
                 texts = [html_page(table().page(), self.glyphs.say, self.glyphs.language)]
             case "json" | "jsonl" | "csv" as kind if table:
-                if self.path is not None and self.is_parquet:
+                if parquet := self.parquet:
                     from ...core.tables.table import parquet_pieces
 
                     interrupts.raise_exception(writes_file=True)
-                    write_bytes(chain(parquet_pieces(table()), self._last_look()), self.path)
+                    write_bytes(chain(parquet_pieces(table()), self._last_look()), parquet)
                     return
                 texts = pieces(table(), kind)
             case other:
@@ -239,7 +239,7 @@ def _is_c_locale() -> bool:
     containers, most terminals show UTF-8.
     """
     names = [os.environ.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG")]
-    if names[1].upper() in ("C.UTF-8", "C.UTF8", "UTF-8") and names[2] in ("C", "POSIX"):
+    if names[1].upper() in ("C.UTF-8", "C.UTF8", "UTF-8"):
         names[1] = ""
     return next((name for name in names if name), "") in ("C", "POSIX")
 

@@ -208,7 +208,7 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         for action, _ in self.arguments if self.listed else ():
-            action.help = _SENTENCE.split(action.help or "")[0] if action.dest in self.listed else argparse.SUPPRESS
+            action.help = _SENTENCE.split(str(action.help))[0] if action.dest in self.listed else argparse.SUPPRESS
         for action, _ in self.arguments:
             action.help = argparse.SUPPRESS if action.dest in self.hidden else action.help
         return self.glyphs.say(_HEADING.sub("：", super().format_help()))

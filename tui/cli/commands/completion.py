@@ -46,7 +46,7 @@ def completion_script(shell: str) -> str:
         for action, values in parser.arguments:
             values = values or shared.get(action.option_strings[-1] if action.option_strings else "", ())
             action.choices = values or None
-            action.help = (action.help or "").partition(". ")[0]
+            action.help = str(action.help).partition(". ")[0]
             if action.metavar == "FILE":
                 action.complete = shtab.FILE  # pyright: ignore[reportAttributeAccessIssue]
             elif values and action.metavar in ("NAMES", "RULES"):

@@ -200,7 +200,7 @@ def _inspect(question: InspectCaptures, work: Work, output: Output) -> int:
             "--worst",
             format=output.format,
         )
-    if question.against is not None and not (one or question.rules):
+    if question.against is not None and not one:
         raise UsageError("--against: only with a single head; give --layer and --head")
     what = message("measuring {number} heads", number=number)
     if question.rules is not None:

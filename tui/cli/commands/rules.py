@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from sys import maxsize
 from typing import TYPE_CHECKING
 
 from ....core.lab.results import NOT_OF_MECHANISMS, SETTINGS, RuleRow
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 _ALWAYS = ("d_k", "n_keys", "n_queries", "batch", "components", "precision", "seed")  # in every title
 _LONG = 60.0  # seconds of one core beyond which fewer draws and queries are measured, unless these are given
 _LEAST = {"batch": 2, "n_queries": 16}
-_ALL = 1000  # lines, more than there are rules and titles
 
 
 def _request(given: Given) -> CommandRequest[CompareRules]:
@@ -90,7 +90,7 @@ def _table(question: CompareRules, found: RulesResult | ComparedMechanisms, outp
         said = tables.remarks(found)
         if missing := left_out(output.width, 0, found.order.column):
             said.append(message(IN_CSV, columns=joined(map(words_of, missing), ", ")))
-        lines = table_lines(shown, output.width, 0, HEAD + len(rows_of([*rows], found.order, _ALL)), glyphs)
+        lines = table_lines(shown, output.width, 0, HEAD + len(rows_of([*rows], found.order, maxsize)), glyphs)
         return page(output, tables.rules_words(p, _ALWAYS), "", lines, "", *said, command)
     lines = mechanism_lines(found.rows, width, glyphs)
     return page(output, tables.mechanisms_words(p, _ALWAYS), "", lines, command)

@@ -36,7 +36,6 @@ def _add_parameters(parser: Parser) -> None:
 
 
 def _request(given: Given) -> CommandRequest[SweepQuestion]:
-    named = {name for name in FIELD if name in given}  # `grid` has those of d_k
     keys = given.pop("n_keys").strip() if is_grid(given.get("n_keys", "")) else ""
     width = MODELS[given["model"]].width if given.get("model") in MODELS else Parameters.d_k
     texts = {name: text for name, text in given.items() if name in FIELD}
@@ -54,16 +53,13 @@ def _request(given: Given) -> CommandRequest[SweepQuestion]:
         )
     if values and values[0] == "multiplier":
         texts = {"scale": "custom"} | texts
-        named |= {"scale"}
     question = replace(first, parameters=parameters_from(parameter_values(texts)))
     with called("--d-k", "d_k"):
         _ = question.d_ks
     with called("--n-keys", FIELD["n_keys"].label):
         _ = question.n_keys
     each = question.each
-    fields = [
-        FIELD[name] for name in FIELD if name in named and name in texts and (values is None or name != values[0])
-    ]
+    fields = [FIELD[name] for name in FIELD if name in texts and (values is None or name != values[0])]
     idle = [field.option for field in fields if not any(map(field.applies, each))]
     if values and values[0] in texts:
         idle.append(FIELD[values[0]].option)

@@ -56,7 +56,12 @@ class RaceOptions:
 
 _USUAL = {
     "optimiser": message("{help} Sgd (default) or adam.", help=RACE_FIELD["optimiser"].help),
-    "rate": message("{help} Default 2 for sgd, 0.01 for adam.", help=RACE_FIELD["rate"].help),
+    "rate": message(
+        "{help} Default {sgd:g} for sgd, {adam:g} for adam.",
+        help=RACE_FIELD["rate"].help,
+        sgd=RATES["sgd"],
+        adam=RATES["adam"],
+    ),
 }
 
 
