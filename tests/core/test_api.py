@@ -217,8 +217,8 @@ def test_numbers_of_numpy_are_numbers() -> None:
 )
 def test_a_sweep_says_the_call_that_gives_it_again(given: dict[str, Any]) -> None:
     swept = attn_tui.sweep([8, 4], **{**SMALL, **given})
-    again = eval(swept.result.command, {"attn_tui": attn_tui})
-    assert (again.to_dict(), again.result.command) == (swept.to_dict(), swept.result.command)
+    again = eval(swept.called, {"attn_tui": attn_tui})
+    assert (again.to_dict(), again.called) == (swept.to_dict(), swept.called)
 
 
 def test_results_can_be_pickled() -> None:

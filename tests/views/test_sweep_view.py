@@ -208,7 +208,7 @@ def swept_over(d_ks: tuple[int, ...]) -> SweepCurve:
 def test_a_printed_table_has_errors_as_soon_as_they_fit_and_else_several_tables() -> None:
     swept = swept_over((8, 64))
     points = [(point.point, point.prediction) for point in swept.points.values()]
-    asked = SweepResult(SMALL, (8, 64), points, "", statistics=("entropy", "max_weight", "one_hot_rows"))
+    asked = SweepResult(SMALL, (8, 64), points, statistics=("entropy", "max_weight", "one_hot_rows"))
     shown: dict[int, list[str]] = {}
     for width in range(30, 170):
         shown[width] = [text_of(line).rstrip() for line in sweep_lines(asked, [({}, {}), ({}, {})], width, UNICODE)]
