@@ -234,7 +234,7 @@ def costs(width: int, glyphs: Glyphs) -> Iterable[Line]:
 def helped(width: int, glyphs: Glyphs) -> Iterable[Line]:
     for about in (None, *FIELDS, *STATISTIC.values()) if width == 80 else ():
         for row in PANES.values() if about is None else ():
-            yield from help_lines(about, row.about, KEYS["Lab"], width, glyphs)
+            yield from help_lines(about, row.about, row.load().KEYS, width, glyphs)
         yield from help_lines(about, (), (), width, glyphs)
 
 
@@ -302,7 +302,7 @@ def explained(glyphs: Glyphs) -> Iterable[Line]:
 def helps(glyphs: Glyphs) -> Iterable[Line]:
     for title, row in PANES.items():
         if title in ("Lab", "Sweep", "Softmax", "Rules"):
-            yield from help_lines(None, row.about, KEYS[title], 78, glyphs)
+            yield from help_lines(None, row.about, row.load().KEYS, 78, glyphs)
 
 
 def claimed(glyphs: Glyphs) -> Iterable[Line]:

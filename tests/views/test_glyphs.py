@@ -21,7 +21,12 @@ WORDS = sorted(
     | {text for s in STATISTICS for text in (s.label, s.formula, s.definition, s.source, s.group)}
     | {text for rule in SCALE_RULES.values() for text in (rule.formula, rule.used_by, rule.source, rule.note)}
     | set(TITLES.values())
-    | {text for paragraphs in (*(row.about for row in PANES.values()), HELP_WORDS) for text in paragraphs}
+    | {
+        text
+        for help in (*(row.about for row in PANES.values()), HELP_WORDS)
+        for part in help
+        for text in ([part] if isinstance(part, str) else part)
+    }
     | {word for row in PANES.values() for key in row.load().KEYS for word in key}
     | {command.words for command in all_commands()}
 )

@@ -5,6 +5,7 @@ from attn_tui.core.parameters import FIELD, FIELDS
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import DEAD, ONE_HOT, STATISTICS, Statistic
 from attn_tui.tui.app.keys import all_commands, commands, help_keys
+from attn_tui.tui.language.cells import cells
 from attn_tui.tui.language.chosen import Language
 from attn_tui.tui.panes.catalogue import PANES, PaneRow
 from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs
@@ -19,11 +20,12 @@ KEYS = [
     ("greater_than_sign", "next tab", "next_pane"),
     ("s", "next scale rule", "lab.next_scale"),
 ]
+BAR = (("←→", "d_k"), ("s", "scale"), ("?", "help"), ("Enter", "tour"), (">", "next tab"))
 
 
 def paragraphs(about: Field | Statistic | None) -> str:
     """Return the whole help as one line."""
-    return " ".join(text_of(line) for line in help_lines(about, LAB, KEYS, 80, UNICODE))
+    return " ".join(text_of(line) for line in help_lines(about, LAB, BAR, 80, UNICODE))
 
 
 @for_each("statistic", STATISTICS)
@@ -51,20 +53,38 @@ def test_the_help_on_the_scale_names_every_rule_with_its_users_and_source() -> N
 
 def test_help_begins_with_the_field_then_keys_and_the_pane_and_defines_terms() -> None:
     text = paragraphs(FIELD["seed"])
-    assert text.index("seed") < text.index(KEYS[0][1]) < text.index(LAB[0][:20]) < text.index("More keys")
+    assert text.index("seed") < text.index("next tab") < text.index(str(LAB[0])[:20]) < text.index("dead row")
     text = paragraphs(None)
     assert f"above {ONE_HOT}" in text
     assert f"below {DEAD}" in text
 
 
+@for_each("width", [20, 36, 60, 90])
+@for_each("glyphs", [UNICODE, ASCII, IN_LANGUAGE["zh"]])
+def test_keys_of_the_bar_stand_in_columns_that_are_read_down(width: int, glyphs: Glyphs) -> None:
+    lines = [text_of(line) for line in help_lines(None, (), BAR, width, glyphs)[1:]]
+    rows = lines[: lines.index("")]
+    said = [f"{glyphs.say(press)}  {glyphs.say(effect)}" for press, effect in BAR if effect != "help"]
+    places = [
+        (cells(row[: row.index(words)] + words.split()[0]), at)
+        for words in said
+        for at, row in enumerate(rows)
+        if words in row
+    ]
+    assert len(places) == len(said), "each once"
+    assert places == sorted(places)
+    assert all(line_width(line) <= width for line in help_lines(None, (), BAR, width, glyphs)[1 : len(rows) + 1])
+    assert (len(rows) == 1) == (width == 90)
+
+
 def test_keys_have_the_names_on_a_keyboard_and_those_of_one_effect_share_a_line() -> None:
-    lines = [text_of(line).split() for line in help_lines(None, LAB, KEYS, 80, UNICODE)]
-    assert ["→", "l", "d_k", "+", "1"] in lines
-    assert [">", "next", "tab"] in lines
-    ascii_lines = [text_of(line).split() for line in help_lines(None, LAB, KEYS, 80, ASCII)]
-    assert ["right", "l", "d_k", "+", "1"] in ascii_lines
-    keys = [(digit, "type d_k", "") for digit in "0123456789"] + [("a", "same", ""), ("b", "same", "")]
-    lines = [text_of(line).split() for line in help_lines(None, (), keys, 80, UNICODE)]
+    def words(keys: list[tuple[str, str, str]], glyphs: Glyphs = UNICODE) -> list[list[str]]:
+        return [text_of(line).split() for line in key_overview({"Lab": keys}, "", 80, glyphs)]
+
+    assert ["→", "l", "d_k", "+", "1", "lab.more"] in words(KEYS)
+    assert [">", "next", "tab", "next_pane"] in words(KEYS)
+    assert ["right", "l", "d_k", "+", "1", "lab.more"] in words(KEYS, ASCII)
+    lines = words([(digit, "type d_k", "") for digit in "0123456789"] + [("a", "same", ""), ("b", "same", "")])
     assert ["0-9", "type", "d_k"] in lines
     assert ["a", "b", "same"] in lines
 
@@ -72,9 +92,9 @@ def test_keys_have_the_names_on_a_keyboard_and_those_of_one_effect_share_a_line(
 @for_each("row", PANES.values())
 def test_keys_are_not_listed_by_their_names_in_textual(row: PaneRow) -> None:
     bindings = row.load().BINDINGS
-    keys = help_keys(commands({row.title: bindings}), {})[row.title]
-    assert len(keys) == len(bindings), "every key says what it does"
-    pressed = [line.split("  ")[0] for line in map(str.strip, texts_of(help_lines(None, (), keys, 200, UNICODE)))]
+    groups = help_keys(commands({row.title: bindings}), {})
+    assert len(groups[row.title]) == len(bindings), "every key says what it does"
+    pressed = [line.split("  ")[0] for line in map(str.strip, texts_of(key_overview(groups, "", 200, UNICODE)[4:]))]
     assert not [words for words in pressed if "_" in words or "bracket" in words]
 
 

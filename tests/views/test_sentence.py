@@ -266,7 +266,7 @@ def test_what_it_suggests_is_healthy(change: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"d_k": 4}, "Both are healthy here: many keys share a row. Now hold →."),
+        ({"d_k": 4}, "Both are healthy here: many keys share a row."),
         ({}, "Unscaled, one key takes most of a row, and 1 row in "),
         ({"d_k": 400}, "Unscaled, attention looks up one key, and "),
         ({"d_k": 400}, " Divided by √d_k, nothing has moved."),

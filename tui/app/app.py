@@ -96,10 +96,10 @@ class AttnApp(PanedApp):
     # Actions
 
     def action_help(self) -> None:
-        """Explain what has the focus, and show all keys that work there."""
+        """Explain what has the focus, and show the keys of the key bar."""
         from .screens import pane_help
 
-        self.push_screen(pane_help(self.pane, self.BINDINGS, self.settings.keys))
+        self.push_screen(pane_help(self.pane, self.keys.keys))
 
     def action_all_keys(self) -> None:
         """Show every key of every pane, those of this pane first."""

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from textual.binding import BindingType
-
 from ...core.errors import InputError
 from ...core.message import message
 from ...core.work.engine_names import ExecutorError, engine_name
@@ -18,12 +16,13 @@ from ..views.fields.choice_list import ChoiceList
 from ..views.fields.choices import Choice
 from ..views.help import help_lines, key_overview
 from ..views.notice import copied_lines, selected_line
-from ..widgets.modal import CodeScreen, HelpScreen
-from .keys import EVERYWHERE, all_commands, commands, help_keys
+from ..widgets.modal import CodeScreen, HelpScreen, PaneHelpScreen
+from .keys import all_commands, help_keys
 from .paned_app import PanedApp
 
 if TYPE_CHECKING:
     from ...core.program.text import Dialect
+    from ..views.bars import Key
 
 
 def choose_theme(app: PanedApp) -> None:
@@ -122,12 +121,10 @@ def copy_selection(app: PanedApp) -> None:
         app.show_notice(lambda width: [selected_line(text, width, app.glyphs)])
 
 
-def pane_help(pane: Pane, everywhere: Sequence[BindingType], replaced: Mapping[str, str]) -> HelpScreen:
-    """Return the help on what has the focus in a pane, with all keys that work there."""
+def pane_help(pane: Pane, keys: Sequence[Key]) -> PaneHelpScreen:
+    """Return the help on what has the focus in a pane, with the keys of its key bar."""
     topic, about = pane.topic, PANES[pane.NAME].about
-    found = commands({pane.NAME: pane.BINDINGS, EVERYWHERE: everywhere})
-    keys = [key for group in help_keys(found, replaced).values() for key in group]
-    return HelpScreen(
+    return PaneHelpScreen(
         message("help: {name}", name=pane.NAME), lambda width: help_lines(topic, about, keys, width, pane.glyphs)
     )
 

@@ -10,6 +10,7 @@ from ...core.message import Message, message
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..views.help import Paragraph
     from .pane import Pane
 
 
@@ -35,8 +36,8 @@ class PaneRow(NamedTuple):
         return getattr(import_module(f".{self.folder}.pane", __package__), self.class_name)
 
     @property
-    def about(self) -> Sequence[str]:
-        """The paragraphs of the help on the pane."""
+    def about(self) -> Sequence[Paragraph]:
+        """The help on the pane: paragraphs, and terms with their meanings."""
         return import_module(f".{self.folder}", __package__).ABOUT
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import TypeAlias
 
 from ...core import message as messages
 from ...core.field import Field
-from ...core.message import joined, message
+from ...core.message import message
 from ...core.scales import scale_rule
 from ...core.statistics.catalogue import DEAD, ONE_HOT, Statistic
 from ...core.statistics.status import MEANINGS
 from ..language.cells import cells, to_right
 from .bars import PIECE, Key
 from .glyphs import Glyphs
-from .lines import Line, ends, line_width, wrapped
+from .lines import Line, Role, ends, fitted, line_width, wrapped
 
 _WORDS = {
     "question_mark": "?", "greater_than_sign": ">", "less_than_sign": "<", "left_square_bracket": "[",
@@ -68,16 +69,17 @@ def rekeyed(keys: Sequence[Key], replacements: Mapping[str, str]) -> list[Key]:
     return [(PIECE.sub(lambda word: replacements.get(word[0], word[0]), press), effect) for press, effect in keys]
 
 
-WORDS = (
-    f"One-hot row: its largest weight is above {ONE_HOT}. Dead row: the norm of its softmax Jacobian is below "
-    f"{DEAD}, so no gradient reaches its query.",
+Paragraph: TypeAlias = str | tuple[str, str]  # a text, or a term and its meaning
+WORDS: tuple[Paragraph, ...] = (
+    ("one-hot row", f"a row whose largest weight is above {ONE_HOT}"),
+    ("dead row", f"the norm of its softmax Jacobian is below {DEAD}, so no gradient reaches its query"),
 )
 
 _DIGITS = ",".join("0123456789")
-PRESS = 13  # cells for the keys to press
+PRESS = 13  # cells for the keys to press, and for a term
 
 KeyHelp: TypeAlias = tuple[str, str, str]  # keys separated by commas, their effect, the name of the action
-_FIRST = 12  # keys before anything is explained, none of them a capital
+_GAP = 2  # cells between keys and their effect
 MARKS: dict[str, str] = {  # of the words that a head may have
     "wrong": "w", "unusual": "?",
     "saturated": "S", "sink": "s", "one-hot": "o", "saturating": "t", "uniform": "u", "NaN": "N",
@@ -85,25 +87,37 @@ MARKS: dict[str, str] = {  # of the words that a head may have
 
 
 def help_lines(
-    about: Field | Statistic | None, pane: Sequence[str], keys: Sequence[KeyHelp], width: int, glyphs: Glyphs
+    topic: Field | Statistic | None, about: Sequence[Paragraph], keys: Sequence[Key], width: int, glyphs: Glyphs
 ) -> list[Line]:
-    """Return the help: what has the focus, the keys needed most, then the pane, the terms and its other keys."""
-    folded = _folded(keys)
-    first = [key for key in folded if not key[0].isupper()][:_FIRST]
+    """Return the help: what has the focus, the keys of the key bar in columns, what the pane shows, and terms."""
     lines: list[Line] = [()]
-    if isinstance(about, Field):
-        lines += _field(about, width, glyphs)
-    elif about is not None:
-        lines += _statistic(about, width, glyphs)
-    lines += [*_lines_of(first, width, glyphs), ()]
-    for paragraph in (*pane, *WORDS):
-        lines += [*wrapped(glyphs.say(paragraph), width), ()]
-    lines.append(((glyphs.say("More keys"), "heading"), (glyphs.say("  K shows the keys of all panes"), "dim")))
-    return [*lines, *_lines_of([key for key in folded if key not in first], width, glyphs)]
+    if isinstance(topic, Field):
+        lines += _field(topic, width, glyphs)
+    elif topic is not None:
+        lines += _statistic(topic, width, glyphs)
+    lines += [*_columns([key for key in keys if key[1] != "help"], width, glyphs), ()]
+    for paragraph, following in pairwise((*about, *WORDS, "")):
+        if isinstance(paragraph, str):
+            lines += wrapped(glyphs.say(paragraph), width)
+        else:
+            lines += _entry(*paragraph, "", width, glyphs, "accent")
+        if isinstance(following, str):
+            lines.append(())
+    return lines
 
 
-def _lines_of(keys: Sequence[KeyHelp], width: int, glyphs: Glyphs) -> list[Line]:
-    return [line for pressed, effect, _ in keys for line in _key_lines(pressed, effect, "", width, glyphs)]
+def _columns(keys: Sequence[Key], width: int, glyphs: Glyphs) -> list[Line]:
+    """Return keys and their effects in as many columns as fit, to be read down."""
+    said = [(glyphs.say(press), glyphs.say(effect)) for press, effect in keys]
+    pressed = max((cells(press) for press, _ in said), default=0)
+    needed = pressed + max((cells(effect) for _, effect in said), default=0) + 2 * _GAP
+    columns = max(width // needed, 1)
+    entries = [
+        fitted(((to_right(press, pressed), "key"), (" " * _GAP + effect, "text")), width // columns)
+        for press, effect in said
+    ]
+    rows = -(-len(entries) // columns)
+    return [tuple(span for entry in entries[row::rows] for span in entry) for row in range(rows)]
 
 
 def key_overview(groups: Mapping[str, Sequence[KeyHelp]], path: str, width: int, glyphs: Glyphs) -> list[Line]:
@@ -118,7 +132,7 @@ def key_overview(groups: Mapping[str, Sequence[KeyHelp]], path: str, width: int,
         heading: Line = ((glyphs.say(place), "heading"),)
         lines += [(), heading]
         for pressed, effect, name in _folded(keys):
-            lines += _key_lines(pressed, effect, name, width, glyphs)
+            lines += _entry(pressed, effect, name, width, glyphs)
     return lines
 
 
@@ -131,14 +145,14 @@ def _folded(keys: Sequence[KeyHelp]) -> list[KeyHelp]:
     return [(key_word(keys.replace(_DIGITS, "0-9")), effect, name) for keys, effect, name in folded.values()]
 
 
-def _key_lines(pressed: str, effect: str, name: str, width: int, glyphs: Glyphs) -> list[Line]:
-    """Return the keys to press, their effect, and the name at the right; on separate lines if they are too long."""
-    press = glyphs.say(pressed)
-    above = cells(press) > PRESS  # many keys
-    lines = wrapped(press, width, "key") if above else []
-    for number, text in enumerate(wrapped(glyphs.say(effect), width - PRESS - 2)):
-        before = to_right("" if above or number else press, PRESS)
-        lines.append(((before, "key"), ("  ", "text"), *text))
+def _entry(term: str, meaning: str, name: str, width: int, glyphs: Glyphs, role: Role = "key") -> list[Line]:
+    """Return keys and their effect, or a term and its meaning, and a name at the right, on lines of `width`."""
+    said = glyphs.say(term)
+    above = cells(said) > PRESS  # many keys
+    lines = wrapped(said, width, role) if above else []
+    for number, text in enumerate(wrapped(glyphs.say(meaning), width - PRESS - 2)):
+        before = to_right("" if above or number else said, PRESS)
+        lines.append(((before, role), ("  ", "text"), *text))
     if name and line_width(lines[-1]) + len(name) + 2 > width:
         lines.append(())
     return [*lines[:-1], ends(lines[-1], ((name, "dim"),), width)] if name else lines
@@ -187,8 +201,10 @@ def _statistic(statistic: Statistic, width: int, glyphs: Glyphs) -> list[Line]:
     ]
 
 
-def status_help(marks: Mapping[str, str]) -> str:
-    """Return a paragraph with every status, its mark if it has one, and its meaning."""
-    words = [message("{word} ({mark})", word=word, mark=marks[word]) if word in marks else word for word in MEANINGS]
-    parts = [joined([word, meaning], ": ") for word, meaning in zip(words, MEANINGS.values(), strict=True)]
-    return message("The status is the first of these words that applies. {statuses}.", statuses=joined(parts, ". "))
+def status_terms(marks: Mapping[str, str]) -> list[Paragraph]:
+    """Return every status, with its mark if it has one, and its meaning."""
+    terms = [
+        (message("{word} ({mark})", word=word, mark=marks[word]) if word in marks else word, meaning)
+        for word, meaning in MEANINGS.items()
+    ]
+    return ["The status is the first of these words that applies.", *terms]

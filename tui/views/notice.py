@@ -12,7 +12,7 @@ from .lines import Line, line_width
 
 # A word as in_shell writes it, quoted if necessary.
 _WORD = re.compile(r"""(?:\$'(?:\\.|[^'])*'|'[^']*'|"[^"]*"|[^ ])+""")
-GREETING = "New here? Hold →. Enter opens a tour, ? explains, q quits. Esc hides this."
+GREETING = "New here? Enter opens a tour, ? explains, q quits. Esc hides this."
 COPIED = "Copied:"
 _COPIED = ("Copied (if your terminal permits OSC 52):", "Copied (if your terminal permits it):")
 

@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
 from ...core.errors import InputError
+from ...core.message import joined, message
 from ..terminal.paced_app import SizedScreen
 from ..views.glyphs import Glyphs
 from ..views.lines import Line, Role
@@ -49,9 +50,9 @@ class HelpText(ScrolledLines, can_focus=True):
         Binding("end", "scroll(100000)", "last line"),
     ]
 
-    def __init__(self, title: str, write: Callable[[int], Sequence[Line]]) -> None:
+    def __init__(self, title: str, write: Callable[[int], Sequence[Line]], keys: str = message("Esc closes")) -> None:
         super().__init__()
-        self._title, self._write = title, write
+        self._title, self._write, self._keys = title, write, keys
 
     def heading(self, width: int) -> Line:
         return ((self.glyphs.say(self._title), "heading"),)
@@ -60,9 +61,8 @@ class HelpText(ScrolledLines, can_focus=True):
         return self._write(width)
 
     def foot(self) -> Line:
-        if self.below:
-            return ((self.glyphs.say("{below} more lines (down)", below=self.below), "dim"),)
-        return ((self.glyphs.say("Esc closes"), "dim"),)
+        more = [message("{below} more lines (down)", below=self.below)] if self.below else []
+        return ((self.glyphs.say(joined([*more, self._keys], " · ")), "dim"),)
 
     def retitle(self, title: str) -> None:
         """Show another text, from its beginning, under this title."""
@@ -84,6 +84,15 @@ class HelpScreen(Modal, ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         yield HelpText(self._title, self._write)
+
+
+class PaneHelpScreen(HelpScreen):
+    """Shows the help on a pane; K leads to all keys, from which Esc comes back."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("K", "app.all_keys", "all keys")]
+
+    def compose(self) -> ComposeResult:
+        yield HelpText(self._title, self._write, message("K all keys · Esc closes"))
 
 
 _DEEPER = 4  # cells by which the rest of a long line is indented further

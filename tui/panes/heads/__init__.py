@@ -1,6 +1,6 @@
 """The Heads pane: what a layer costs."""
 
-# The paragraphs of its help.
+# Its help: paragraphs, and terms with their meanings.
 ABOUT = (
     "What an attention layer costs: the parameters of each matrix, the KV cache and the floating-point operations; "
     "and the d_k that follows from its shape. Query heads that share keys and values shrink the cache; they change "

@@ -63,9 +63,9 @@ class LabPane(TwoParts, SteppingPane):
     SIDE_BY_SIDE = 72  # narrower screens have the fields instead of the pictures
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→", "d_k"), ("s", "scale"), ("v", "numbers"), ("p", "parameters"), ("↑↓", "×2"), ("Enter", "tour"),
-        ("?", "help"), ("q", "quit"), (">", "next tab"), ("0-9", "type"), ("[ ]", "keys"), ("a", "A"), ("c", "law"),
-        ("d", "mechanism"), ("f", "format"), ("x", "mask"), ("r", "redraw"), ("Tab", "fields"), ("i", "exact"),
-        ("R", "reset"),
+        ("?", "help"), ("q", "quit"), (">", "next tab"), ("0-9", "type"), ("[ ]", "keys"), ("a", "against"),
+        ("c", "law"), ("d", "mechanism"), ("f", "format"), ("x", "mask"), ("r", "redraw"), ("Tab", "fields"),
+        ("i", "exact"), ("R", "reset"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "d_k(1)", "d_k + 1", id="lab.more"),

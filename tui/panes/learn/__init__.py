@@ -1,6 +1,6 @@
 """The Learn pane: a guided tour, with a guess before each answer."""
 
-# The paragraphs of its help.
+# Its help: paragraphs, and terms with their meanings.
 ABOUT = (
     "A tour of why attention divides by √d_k, in twelve steps. Each step asks for a guess: type a number, or a "
     "formula such as sqrt(d_k), and Enter shows the measured and the exact answer and how far off the guess was. "

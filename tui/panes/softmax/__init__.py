@@ -1,6 +1,6 @@
 """The Softmax pane: softmax of a few scores, step by step."""
 
-# The paragraphs of its help.
+# Its help: paragraphs, and terms with their meanings.
 ABOUT = (
     "Softmax of a few scores, step by step, under A, by default unscaled, beside B: "
     "logits, exponentials after subtracting the "

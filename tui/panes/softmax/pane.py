@@ -57,7 +57,7 @@ class SoftmaxPane(SteppingPane):
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→", "score"), ("↑↓", "±1"), ("0-9", "type"), ("H L", "d_k"), ("t", "temperature"), ("v", "steps"),
         ("?", "help"), ("q", "quit"), (">", "next tab"), ("( )", "shift"), ("[ ]", "fewer, more scores"),
-        ("s", "scale"), ("a", "A"), ("f", "format"), ("R", "reset"), ("PgDn", "scroll"),
+        ("s", "scale"), ("a", "against"), ("f", "format"), ("R", "reset"), ("PgDn", "scroll"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l,tab", "move(1)", "next score", id="softmax.next"),

@@ -1,6 +1,6 @@
 """The Sweep pane: a statistic over d_k."""
 
-# The paragraphs of its help.
+# Its help: paragraphs, and terms with their meanings.
 ABOUT = (
     "One statistic over d_k, or over the number of keys, unscaled and scaled. m chooses the statistic, a and s the "
     "two rules, or a formula such as log(n)/sqrt(d), g the range of d_k or of keys. "

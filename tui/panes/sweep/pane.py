@@ -46,7 +46,7 @@ _SHOWN: tuple[Key, ...] = (("m", "statistic"),)
 _CURVES: tuple[Key, ...] = (("i", "rules"),)
 _REST: tuple[Key, ...] = (
     ("Enter", "Lab"), ("g", "range"), ("?", "help"), ("q", "quit"), (">", "next tab"), ("0-9", "type"),
-    ("s", "scale"), ("a", "A"), ("[ ]", "keys"), ("c", "law"), ("x", "mask"), ("r", "redraw"), ("z", "axis"),
+    ("s", "scale"), ("a", "against"), ("[ ]", "keys"), ("c", "law"), ("x", "mask"), ("r", "redraw"), ("z", "axis"),
 )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """The Train pane: the training race, on screen."""
 
-# The paragraphs of its help.
+# Its help: paragraphs, and terms with their meanings.
 ABOUT = (
     "One layer of attention learns to recall labels: 16 pairs of a key and one of 8 labels, every key asked once. "
     "It is trained under several scale rules side by side, with the same seeds, examples and initial weights, which "

@@ -1,6 +1,6 @@
 """The Watch pane."""
 
-# The paragraphs of its help.
+# Its help: paragraphs, and terms with their meanings.
 ABOUT = (
     "A training run in progress: every head, a line each, over the steps. A darker shade is a larger logit, on a "
     "logarithmic scale; a full block is over the limit. Where not all heads fit, the layer with the cursor is shown "

@@ -160,7 +160,7 @@ _MEANINGS: Mapping[Status, Message] = {
     "one-hot": message("{who}, attention looks up one key"),
 }
 _HOLD = message(
-    "Both are healthy here: many keys share a row. Now hold →. A score is a sum of d_k products: the wider the "
+    "Both are healthy here: many keys share a row. A score is a sum of d_k products: the wider the "
     "vectors, the wider unscaled scores spread."
 )
 _SAME = message("Divided by √d_k, the picture is that of d_k 4: that is all the scale does.")
