@@ -67,11 +67,14 @@ def offered(app: PanedApp) -> list[Offer]:
 
 
 def named_commands() -> list[Command]:
-    """Return all commands, except the palette itself and those that type digits."""
-    named = [command for command in all_commands() if command.name]
-    found = [command for command in named if command.name != "palette" and command.words not in TABS]
+    """Return all commands but the palette itself, those that type digits, and those that do the same as another."""
+    named: dict[tuple[str, str], Command] = {}
+    for command in all_commands():
+        if command.name and command.name != "palette" and command.words not in TABS:
+            named.setdefault((command.place, command.action), command)
     executor = Command("executor", EVERYWHERE, message("executor: where long work is done"), "", "executor")
-    return [*found, Command("theme", EVERYWHERE, message("colours: choose a theme"), "", "change_theme"), executor]
+    theme = Command("theme", EVERYWHERE, message("colours: choose a theme"), "", "change_theme")
+    return [*named.values(), theme, executor]
 
 
 def _offer(app: PanedApp, command: Command) -> Offer:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...core.message import Message, message
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..views.help import Paragraph
     from .pane import Pane
 
@@ -36,8 +34,8 @@ class PaneRow(NamedTuple):
         return getattr(import_module(f".{self.folder}.pane", __package__), self.class_name)
 
     @property
-    def about(self) -> Sequence[Paragraph]:
-        """The help on the pane: paragraphs, and terms with their meanings."""
+    def about(self) -> tuple[str, *tuple[Paragraph, ...]]:
+        """The help on the pane: what it shows, then paragraphs, and terms with their meanings."""
         return import_module(f".{self.folder}", __package__).ABOUT
 
 

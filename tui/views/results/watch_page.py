@@ -122,8 +122,8 @@ def _where(shown: RunSnapshot, layer: int, head: int) -> str:
 def _legend(shown: RunSnapshot, room: int, glyphs: Glyphs) -> str:
     """Return from where on a head has which shade, as much as fits."""
     shades = glyphs.shades[1:-1]
-    starts = [shown.limit / _RANGE * _RANGE ** (level / len(shades)) for level in range(1, len(shades))]
-    words = "  ".join(f"{shade} {start:.2g}" for shade, start in zip(shades[1:], starts, strict=True))
+    starts = [0.0, *(shown.limit / _RANGE * _RANGE ** (level / len(shades)) for level in range(1, len(shades)))]
+    words = "  ".join(f"{shade} {start:.2g}" for shade, start in zip(shades, starts, strict=True))
     over = message("{shade} over {limit:g}", shade=glyphs.shades[-1], limit=shown.limit)
     return glyphs.fitting([message("time →   {shades}  {over}", shades=words, over=over), over], room)
 
