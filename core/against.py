@@ -76,18 +76,18 @@ def words(values: Mapping[str, Value]) -> str:
 
 def against_word(p: Parameters) -> str:
     """Return what A is: `unscaled`, `1/d_k`, `× 0.05` or `1/d_k, bfloat16`."""
-    found = changes(p.against)
+    changed = changes(p.against)
     first: list[str] = []
-    match found.get("scale"):
+    match changed.get("scale"):
         case None:
             pass
         case "none":
             first = ["× 1"]
         case "custom":
-            first = [f"× {found.get('multiplier', p.multiplier):.4g}"]
+            first = [f"× {changed.get('multiplier', p.multiplier):.4g}"]
         case scale:
             first = [UNSCALED if scale == UNSCALED else scale_rule(str(scale)).label]
-    rest = {name: value for name, value in found.items() if name not in ("scale", "multiplier")}
+    rest = {name: value for name, value in changed.items() if name not in ("scale", "multiplier")}
     return joined(filter(None, [*first, words(rest)]), ", ")
 
 

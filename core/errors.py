@@ -58,8 +58,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
     Words may be written without what separates their parts, or with other separators: `gpt_oss` begins gpt-oss-20b.
     """
     words = list(known)
-    bare, bares = _bare(word), {_bare(each): each for each in reversed(words)}
-    longer = [each for each in words if len(word) >= _BEGINNING and each.startswith(word)]
+    bare, bares = _bare(word), {_bare(known): known for known in reversed(words)}
+    longer = [known for known in words if len(word) >= _BEGINNING and known.startswith(word)]
     longer += [each for each in words if len(bare) >= _BEGINNING and _bare(each).startswith(bare)]
     near = longer or get_close_matches(word, words, 1, cutoff=_CLOSE)
     return near[0] if near else next((bares[match] for match in get_close_matches(bare, bares, 1, cutoff=_CLOSE)), "")

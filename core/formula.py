@@ -26,7 +26,7 @@ def _of_arrays(scalar: Callable[..., float], name: str) -> Callable[..., Any]:
     """Return a function of numbers that is NumPy's of this name where an argument is an array."""
 
     def found(first: Any, *rest: Any) -> Any:
-        if all(isinstance(each, (int, float)) for each in (first, *rest)):
+        if all(isinstance(operand, (int, float)) for operand in (first, *rest)):
             return scalar(first, *rest)
         import numpy as np  # loaded, if there are arrays
 

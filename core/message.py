@@ -43,7 +43,7 @@ def without_commands(text: str, annotates: bool = False) -> str:
 
     The escapes are those of strings in JSON and in Python: what a program reads stays the same.
     """
-    return _COMMAND.sub(lambda found: found[0] if annotates and found[0] == ":" else _escaped(found[0]), text)
+    return _COMMAND.sub(lambda match: match[0] if annotates and match[0] == ":" else _escaped(match[0]), text)
 
 
 def _escaped(text: str) -> str:

@@ -89,13 +89,13 @@ class Parameters:
     @cached_property
     def a(self) -> Parameters:
         """A's parameters; raises ParameterError if they contradict each other."""
-        found = changes(self.against)
-        if found.get("scale") == UNSCALED:
-            found["scale"] = _unscaled(self.scale)
+        changed = changes(self.against)
+        if changed.get("scale") == UNSCALED:
+            changed["scale"] = _unscaled(self.scale)
         if self.against == UNSCALED:
-            return self.unchecked(**found)
+            return self.unchecked(**changed)
         try:
-            return replace(self, **{**found, "against": UNSCALED})  # pyright: ignore[reportArgumentType]
+            return replace(self, **{**changed, "against": UNSCALED})  # pyright: ignore[reportArgumentType]
         except ParameterError as error:
             raise ParameterError("against: {error}", error=error) from None
 
@@ -108,7 +108,7 @@ class Parameters:
         new: dict[str, Any] = {name: value}
         if name == "model" and value in MODELS:
             before = MODELS[self.model].parameters if self.model in MODELS else {}
-            new |= {each: getattr(Parameters, each) for each in (*SET_BY_MODEL, *before)}
+            new |= {name: getattr(Parameters, name) for name in (*SET_BY_MODEL, *before)}
             new |= MODELS[str(value)].parameters
         return replace(self, **new)
 
@@ -196,8 +196,8 @@ def _needed(name: str) -> Callable[[Parameters], bool]:
     """Return whether the scale rule of A or B depends on this field of B."""
 
     def needs(p: Parameters) -> bool:
-        found = changes(p.against)
-        own = UNSCALED if name in found else str(found.get("scale", UNSCALED))
+        changed = changes(p.against)
+        own = UNSCALED if name in changed else str(changed.get("scale", UNSCALED))
         return any(name in scale_rule(rule).needs for rule in (p.scale, own) if rule != UNSCALED)
 
     return needs
@@ -383,9 +383,9 @@ _values_of: Callable[[dict[str, Any]], tuple[Value, ...]] = itemgetter(*_DEFAULT
 
 def _unpickled(*values: Value) -> Parameters:
     """Return parameters with these values, which were checked before."""
-    found = object.__new__(Parameters)
-    vars(found).update(zip(_DEFAULTS, values, strict=True))
-    return found
+    made = object.__new__(Parameters)
+    vars(made).update(zip(_DEFAULTS, values, strict=True))
+    return made
 
 
 def parameters_from(values: Mapping[str, Value], start: Parameters | None = None) -> Parameters:

@@ -27,7 +27,7 @@ _FORMATS = {  # what formats are also called
 
 def accepted_by(rules: Sequence[str]) -> str:
     """Return what texts may be, in words, where these are the rules of A: of a capture, the file's is one of them."""
-    names = ", ".join(name(each) for each in (UNSCALED, "file") if each == UNSCALED or each in rules)
+    names = ", ".join(name(scale) for scale in (UNSCALED, "file") if scale == UNSCALED or scale in rules)
     return message("{unscaled}, a scale rule or formula, a number or name=value", unscaled=name(names))
 
 

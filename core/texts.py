@@ -132,13 +132,13 @@ def _require_bounds(value: object) -> None:
     level = [value]
     for _ in range(_DEEPEST + 1):
         inner: list[object] = []
-        for each in level:
-            kind = type(each)
+        for line in level:
+            kind = type(line)
             if kind is dict:
-                inner += cast("dict[str, object]", each).values()
+                inner += cast("dict[str, object]", line).values()
             elif kind is list:
-                inner += cast("list[object]", each)
-            elif kind is int and abs(cast(int, each)) >= _BEYOND:
+                inner += cast("list[object]", line)
+            elif kind is int and abs(cast(int, line)) >= _BEYOND:
                 raise _too_long()
         if not inner:
             return

@@ -107,9 +107,9 @@ class Head:
     def figures(self) -> HeadFigures:
         """Return the figures that the limits of `check` apply to."""
         config = file_configuration(self.file)
-        *_, (_, found) = head_figures(self.file, self.layer, self.head, config, None)
-        assert found is not None
-        return found
+        *_, (_, figures) = head_figures(self.file, self.layer, self.head, config, None)
+        assert figures is not None
+        return figures
 
     def compare(self, test: Head) -> HeadComparison:
         """Return the stages of this head, the reference, and of another one, and where they differ."""
@@ -163,18 +163,18 @@ class Capture:
         return heads[place[1]]
 
     def _heads(self, at: int | str) -> Sequence[Head]:
-        found = [layer for layer in self.layers if at in (layer.index, layer.name)]
+        layers = [layer for layer in self.layers if at in (layer.index, layer.name)]
         if isinstance(at, str):
-            found = found or [layer for layer in self.layers if f".{at}." in f".{layer.name}."]
+            layers = layers or [layer for layer in self.layers if f".{at}." in f".{layer.name}."]
         elif -len(self.layers) <= at < 0:
-            found = [self.layers[at]]
-        if len(found) > 1:
-            other = found[0].index if at == found[0].name else found[0].name
-            raise KeyError(f"{len(found)} layers are {at!r}: ask for one as {other!r}, or iterate over the capture")
-        if not found:
+            layers = [self.layers[at]]
+        if len(layers) > 1:
+            other = layers[0].index if at == layers[0].name else layers[0].name
+            raise KeyError(f"{len(layers)} layers are {at!r}: ask for one as {other!r}, or iterate over the capture")
+        if not layers:
             there = numbers_in_words(layer.index for layer in self.layers)
             raise KeyError(f"no layer {at}: there are layers {there}, such as {self.layers[0].name!r}")
-        return [Head(self.file, found[0], head) for head in range(found[0].heads)]
+        return [Head(self.file, layers[0], head) for head in range(layers[0].heads)]
 
     def __iter__(self) -> Iterator[Head]:
         return (Head(self.file, layer, head) for layer in self.layers for head in range(layer.heads))

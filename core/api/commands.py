@@ -44,17 +44,17 @@ def cost(preset: str | None = None, **shape: Any) -> Answer[Cost]:
 def claims(*ids: str) -> Answer[Sequence[Outcome]]:
     """Test claims of study notes, by default all, as `attn-tui claims` does; this takes some seconds."""
     known = all_claims().items
-    named = [known_name(each, known) for each in ids] or known
-    question = ReadItems(tuple(each for each in known if each in named))
+    named = [known_name(name, known) for name in ids] or known
+    question = ReadItems(tuple(claim for claim in known if claim in named))
     answer = question.answer()
-    return Answer([each.outcome for each in answer], question, answer)
+    return Answer([claim.outcome for claim in answer], question, answer)
 
 
 def learn(item: str | SupportsIndex) -> Answer[Card]:
     """Return a step of the tour, a question, such as "q1", or a bug, such as "b1", with figures of now."""
-    word, words = str(own_number(item)), {each.word: each for each in ITEMS if each.kind != "claim"}
+    word, words = str(own_number(item)), {item.word: item for item in ITEMS if item.kind != "claim"}
     if word not in words and word.isdigit():
-        steps = [int(each) for each in words if each.isdigit()]
+        steps = [int(word) for word in words if word.isdigit()]
         raise InputError(
             "{word}: must be a step from {first} to {last}, or a question or a bug, such as q1 and b1",
             word=word,

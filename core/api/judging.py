@@ -81,12 +81,12 @@ def diagnose(
     if axes is not None or rank not in _EXCHANGED:
         return _of_arrays(arrays, axes or _AXES.get(rank, _AXES[4]), expect, config)
     refused: InputError | None = None
-    found: Diagnosis | None = None
+    diagnosis: Diagnosis | None = None
     try:
-        found = _of_arrays(arrays, _AXES[rank], expect, config)
+        diagnosis = _of_arrays(arrays, _AXES[rank], expect, config)
     except InputError as error:
         refused = error
-    if found is None or 2 * _unexplained(found) > len(found):
+    if diagnosis is None or 2 * _unexplained(diagnosis) > len(diagnosis):
         try:
             other = _of_arrays(arrays, _EXCHANGED[rank], expect, config)
         except InputError:
@@ -98,10 +98,10 @@ def diagnose(
                     "axes: the arrays agree with each other only as {other}, not as {usual}; give axes={other!r}",
                     other=_EXCHANGED[rank], usual=_AXES[rank],
                 )  # fmt: skip
-    if found is None:
+    if diagnosis is None:
         assert refused is not None
         raise refused
-    return found
+    return diagnosis
 
 
 def _of_arrays(
@@ -116,22 +116,22 @@ def _of_arrays(
     if arrays.get("causal") is not None:
         return _judged(opened(arrays["causal"]), expect, config)
     file = opened(False)
-    found = _judged(file, expect, config)
+    judged = _judged(file, expect, config)
     square = file.layers[0].queries == file.layers[0].keys
     if not all(
-        (each.verdict.word == "unexplained" and not square)
-        or any(one.cause == "causal-extra" for one in each.verdict.findings)
-        for each in found
+        (head.verdict.word == "unexplained" and not square)
+        or any(one.cause == "causal-extra" for one in head.verdict.findings)
+        for head in judged
     ):
-        return found
+        return judged
     file = opened(True if square else "bottom-right")
     note = message("causal was not given; no query sees later keys, so attention is taken as causal")
     as_causal = _judged(replace(file, notes=(note, *file.notes)), expect, config)
-    return found if _unexplained(as_causal) else as_causal
+    return judged if _unexplained(as_causal) else as_causal
 
 
-def _unexplained(found: Diagnosis) -> int:
-    return sum(each.verdict.word == "unexplained" for each in found)
+def _unexplained(heads: Diagnosis) -> int:
+    return sum(head.verdict.word == "unexplained" for head in heads)
 
 
 def _judged(file: CaptureFile, expect: str | SupportsFloat | None, config: Mapping[str, Any] | None) -> Diagnosis:

@@ -138,9 +138,9 @@ class Sweep(Result):
     def _measured(self, side: Side) -> Iterator[Mapping[str, Estimate]]:
         return (point.measurement.columns[_column(side)].measured for point, _ in self.result.points)
 
-    def _array(self, found: Iterable[float | None]) -> FloatArray:
+    def _array(self, numbers: Iterable[float | None]) -> FloatArray:
         shape = [len(values) for values in self.axes.values()]
-        return np.array([np.nan if value is None else value for value in found]).reshape(shape)
+        return np.array([np.nan if value is None else value for value in numbers]).reshape(shape)
 
     def table(self) -> Table[Any]:
         return sweep_table(self.result, self.called)
@@ -166,7 +166,7 @@ def sweep(
     keys: Any = own_number(n_keys)
     several = hasattr(keys, "__iter__")
     counts: list[int] = sorted({*map(own_number, keys)}) if several else []
-    varied = None if vary is None else (vary[0], [_own_value(vary[0], each) for each in vary[1]])
+    varied = None if vary is None else (vary[0], [_own_value(vary[0], value) for value in vary[1]])
     given = {"n_keys": counts if several else keys, "vary": varied, **parameters}
     called = call_of("sweep", asked, **{name: value for name, value in given.items() if value is not None})
     widths = sorted({*asked})

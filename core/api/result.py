@@ -31,7 +31,7 @@ class Result:
     def rows(self) -> list[dict[str, Any]]:
         """Return what the command prints with `--format csv`: `pandas.DataFrame(result.rows())`."""
         table = self.table()
-        return [dict(zip(table.columns, row, strict=True)) for each in table.things for row in table.rows(each)]
+        return [dict(zip(table.columns, row, strict=True)) for thing in table.things for row in table.rows(thing)]
 
     def table(self) -> Table[Any]:
         """Return the declaration of its JSON and CSV."""

@@ -56,8 +56,8 @@ class Diagnosis(Result):
 
     def __str__(self) -> str:
         """Return a line for each fault, whatever the number of its heads, and for what is not decided."""
-        found = (group for group in groups_of(self.heads) if group.rule != "healthy")
-        return "\n".join(f"{each.fault.label} {each.sentence}" for each in found)
+        faults = (group for group in groups_of(self.heads) if group.rule != "healthy")
+        return "\n".join(f"{group.fault.label} {group.sentence}" for group in faults)
 
     def __repr__(self) -> str:
         notes = [f"note: {note}" for note in self.notes[:_NOTES]]

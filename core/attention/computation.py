@@ -87,12 +87,12 @@ class Computation:
         """
         if self.swapped:
             q, k = k, q
-        q, k = (self._normalised(*each) for each in zip((q, k), self.norms, strict=True))
+        q, k = (self._normalised(*x) for x in zip((q, k), self.norms, strict=True))
         if self._rounds and self.mechanism == "cosine":
             q, k = normalised(q, "l2"), normalised(k, "l2")
         q, k = stored(q, self.precision), stored(k, self.precision)
         if self.factor != 1:
-            q, k = (stored(each * each.dtype.type(self.factor), self.precision) for each in (q, k))
+            q, k = (stored(x * x.dtype.type(self.factor), self.precision) for x in (q, k))
         if self._rounds and isinstance(self.learned, BilinearWeights):
             q = stored(q @ self.learned.w, self.precision)
         return q, k
@@ -143,10 +143,10 @@ class Computation:
 
     def evaluate(self, q: FloatArray, k: FloatArray) -> Attention:
         """Return the attention of q and k, all steps."""
-        found = self.scores(*self.vectors(q, k))
-        terms = self.terms(found.shape)
-        logits = self.logits(found, terms)
-        return Attention(found, logits, self.weights(logits, terms.hidden))
+        scores = self.scores(*self.vectors(q, k))
+        terms = self.terms(scores.shape)
+        logits = self.logits(scores, terms)
+        return Attention(scores, logits, self.weights(logits, terms.hidden))
 
     def losses(self, exact: FloatArray, low: FloatArray, terms: Terms | None = None) -> Losses:
         """Return the errors of rows, from scores of the vectors in float64 and those in the format."""

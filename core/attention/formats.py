@@ -58,7 +58,7 @@ _FORMATS = (
     NumberFormat("float8_e5m2", "float8 E5M2", 8, 2, -14, 57_344.0, saturates=True),
 )
 
-FORMATS: dict[str, NumberFormat] = {each.name: each for each in _FORMATS}
+FORMATS: dict[str, NumberFormat] = {form.name: form for form in _FORMATS}
 
 
 def number_format(name: str) -> NumberFormat:

@@ -104,16 +104,16 @@ def stored(x: FloatArray, name: str) -> FloatArray:
     form = number_format(name)
     if not form.rounded:
         return x.astype(form.accumulator, copy=False)
-    found = np.empty(x.shape, np.float32)
+    result = np.empty(x.shape, np.float32)
     tensors = x.reshape(-1, *x.shape[-2:])
     step = max(_AT_ONCE // max(x.shape[-1], 1), 1)
-    for tensor, out in zip(tensors, found.reshape(tensors.shape), strict=True):
+    for tensor, out in zip(tensors, result.reshape(tensors.shape), strict=True):
         size = max(float(tensor.max(initial=0)), -float(tensor.min(initial=0)))
         scale = np.float32(size / form.largest) if form.scaled and size else np.float32(1)
         for first in range(0, len(tensor), step):
             part = slice(first, first + step)
             out[part] = round_to(tensor[part] / scale, name).values * scale
-    return found
+    return result
 
 
 def stored_weights(weights: Weights, name: str) -> Weights:
@@ -143,17 +143,17 @@ def rounded_softmax(
         sink = round_to(np.asarray(sink), name).values
     with np.errstate(over="ignore", invalid="ignore"):
         if form.rounded and arithmetic == "fused":
-            found = _fused(logits, form, hidden, sink)
+            result = _fused(logits, form, hidden, sink)
         else:
             weights, share, lse = softmax_of(logits, hidden, sink)
             if form.rounded:
                 weights, share = round_to(weights, name).values, round_to(share, name).values
-            found = Softmax(weights.astype(form.accumulator, copy=False), share, lse)
+            result = Softmax(weights.astype(form.accumulator, copy=False), share, lse)
     failed = nan_rows(logits, hidden, sink is not None)
     if failed.any():
-        for each in found:
+        for each in result:
             each[failed] = np.nan
-    return found
+    return result
 
 
 def nan_rows(logits: FloatArray, hidden: BoolArray | None, has_sink: bool) -> BoolArray:

@@ -60,10 +60,10 @@ def product(x: FloatArray, w: FloatArray) -> FloatArray:
     if x.dtype == w.dtype:
         return x @ w
     step = max(BLOCK // max(w.shape[1], 1), 1)
-    found = np.zeros((*x.shape[:-1], w.shape[1]), np.result_type(x, w))
+    product = np.zeros((*x.shape[:-1], w.shape[1]), np.result_type(x, w))
     for first in range(0, len(w), step):
-        found += x[..., first : first + step] @ w[first : first + step].astype(found.dtype)
-    return found
+        product += x[..., first : first + step] @ w[first : first + step].astype(product.dtype)
+    return product
 
 
 def _pre_activations(q: FloatArray, k: FloatArray, weights: AdditiveWeights) -> tuple[FloatArray, FloatArray]:
@@ -83,7 +83,7 @@ def _hidden_units(a: FloatArray, b: FloatArray) -> Iterator[tuple[int, slice, sl
     rows_step = min(m, max(1, BLOCK // (h * keys_step)))
     dtype = np.result_type(a, b)
     memory = np.empty(rows_step * keys_step * h, dtype)
-    largest = max(np.abs(each).max(initial=0) for each in (a, b))
+    largest = max(np.abs(x).max(initial=0) for x in (a, b))
     factored = largest < math.log(np.finfo(dtype).max) / 2
     if factored:
         a, b = np.exp(2 * a), np.exp(2 * b)
@@ -142,7 +142,7 @@ def draw_weights(
         return BilinearWeights(_corner(rng, d_k, gain / math.sqrt(d_k), dtype))
     if mechanism == "additive":
         for_q, for_k, for_v = rng.spawn(3)
-        w_q, w_k = (_corner(each, d_k, 1 / math.sqrt(d_k), dtype) for each in (for_q, for_k))
+        w_q, w_k = (_corner(weights, d_k, 1 / math.sqrt(d_k), dtype) for weights in (for_q, for_k))
         v = for_v.standard_normal(d_k) * (gain / math.sqrt(d_k))
         return AdditiveWeights(w_q, w_k, np.zeros(d_k, dtype), v.astype(dtype))
     return None

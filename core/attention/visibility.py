@@ -113,7 +113,7 @@ class Visibility:
     def edge(self, rows: Rows, span: slice = _ALL) -> slice:
         """Return the keys of a span, counted from its first, outside which these queries see all."""
         others = self.before, self.chunk, self.mask, self.left_out
-        if self.after is None or any(each is not None for each in others):
+        if self.after is None or any(limit is not None for limit in others):
             return _ALL
         seen = int(self.positions[rows].min()) + self.after + 1 - (span.start or 0)
         return slice(min(max(seen, 0), len(range(self.keys)[span])), None)

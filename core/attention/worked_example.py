@@ -57,7 +57,7 @@ EXAMPLE_PARAMETERS = (
 
 def start_scores(d_k: int) -> tuple[float, ...]:
     """Return the scores to start with: multiples of √d_k, the standard deviation of a score, to four digits."""
-    return tuple(float(f"{each * math.sqrt(d_k):.4g}") for each in _START)
+    return tuple(float(f"{score * math.sqrt(d_k):.4g}") for score in _START)
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def relevant(parameters: Parameters) -> Parameters:
     """Return the parameters with defaults for all that a worked example does not depend on."""
     found = {name: value for name, value in changes(parameters.against).items() if name in EXAMPLE_PARAMETERS}
     p = replace(parameters, against=text_of(found, FIELDS) if found else parameters.scale)
-    needs = [name for each in (p, setting_a(p)) for name in scale_rule(each.scale).needs]
+    needs = [name for column in (p, setting_a(p)) for name in scale_rule(column.scale).needs]
     values: dict[str, Any] = {name: getattr(p, name) for name in ("against", "scale", "precision", *needs)}
     return Parameters(**values)
 
@@ -137,7 +137,7 @@ def irrelevant(parameters: Parameters) -> list[str]:
 def work_out_sides(example: Example, parameters: Parameters) -> tuple[WorkedExample, WorkedExample]:
     """Compute every step under A and B; raise ParameterError as `multiplier_of` does."""
     p = relevant(parameters)
-    a, b = (work_out(example, multiplier_of(each), each.precision) for each in (setting_a(p), p))
+    a, b = (work_out(example, multiplier_of(column), column.precision) for column in (setting_a(p), p))
     return a, b
 
 

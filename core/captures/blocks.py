@@ -60,7 +60,7 @@ class Block:
 
 def are_kept(places: Sequence[tuple[slice, ...]], itemsize: int) -> bool:
     """Return whether the scores of these blocks are kept from the first pass to the second."""
-    return itemsize * sum(math.prod(each.stop - each.start for each in place) for place in places) <= _KEPT
+    return itemsize * sum(math.prod(cut.stop - cut.start for cut in place) for place in places) <= _KEPT
 
 
 def block_places(shape: tally.Shape, data: HeadData, short: bool = False) -> list[tuple[slice, slice, slice]]:

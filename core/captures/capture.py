@@ -283,5 +283,5 @@ class CaptureContents:
     def tokens_of(self, layer: Layer, text: int) -> Tokens:
         """Return the tokens of a layer's queries and of its keys; None where the file does not have them."""
         both = [each[text] if each and text < len(each) else None for each in (self.tokens, self.query_tokens)]
-        keys = next((each for each in both if each is not None and len(each) == layer.keys), None)
+        keys = next((texts for texts in both if texts is not None and len(texts) == layer.keys), None)
         return both[1] if layer.cross else keys, keys

@@ -258,7 +258,7 @@ def _not_finite(values: Values) -> tuple[tuple[int, int], ...]:
     listed = values.listed("not_finite", value)
     pairs = [cast("Sequence[int]", sequence(item)) for item in listed]
     if not pairs or not all(
-        len(pair) == 2 and all(type(each) is int for each in pair) and 0 <= pair[0] <= pair[1] for pair in pairs
+        len(pair) == 2 and all(type(number) is int for number in pair) and 0 <= pair[0] <= pair[1] for pair in pairs
     ):
         raise values.error("not_finite", value, "a JSON list of [count, of], one for each head")
     return tuple((pair[0], pair[1]) for pair in pairs)

@@ -159,7 +159,7 @@ def _passes(rules: Sequence[Rule], layer: Layer, data: HeadData) -> list[_Pass]:
         if not exact or any(_is_alone(c) for _, c in some):
             passes += [_Pass(c, True, [(name, 1.0)]) for name, c in some]
             continue
-        for _, same in groupby(some, key=lambda each: each[1].norms):
+        for _, same in groupby(some, key=lambda pair: pair[1].norms):
             together = [*same]
             passes.append(_Pass(together[0][1], False, [(name, _number(c)) for name, c in together]))
     return passes

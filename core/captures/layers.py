@@ -133,10 +133,13 @@ def build_layer(
         evidence=tuple(evidence),
         numbered=pair.numbered or metadata.index is not None,
         features=tuple(
-            each.name
-            for each in FEATURES
-            if (each.changes and getattr(metadata, each.name, None) != getattr(LayerMetadata, each.name, None))
-            or (each.name in SHARED and each.name in tensors)
+            feature.name
+            for feature in FEATURES
+            if (
+                feature.changes
+                and getattr(metadata, feature.name, None) != getattr(LayerMetadata, feature.name, None)
+            )
+            or (feature.name in SHARED and feature.name in tensors)
         ),
         refusal=metadata.refusal or twice or refusal or ("" if known else mismatch) or unaligned,
         q=tuple(part.described() for part in vectors.q),

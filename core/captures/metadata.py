@@ -86,7 +86,9 @@ def layer_metadata(
     if any(word in kind for word in ("full", "global", "slid", "chunk")):  # the file's are of other layers
         shared = {key: value for key, value in shared.items() if key not in others}
     values = Values(where, members, shared)
-    parsed: dict[str, Any] = {each.name: each.parse(values) for each in OF_LAYERS if each.parse is not None}
+    parsed: dict[str, Any] = {
+        feature.name: feature.parse(values) for feature in OF_LAYERS if feature.parse is not None
+    }
     parsed |= {key: None for key in ("name", "index") if key not in members}  # the file's own are not a layer's
     flash = parsed["alignment"] is None and "window_size" in (entry if "window" in members else given)
     flash = flash and not str(values.get("window")).strip().isdigit()

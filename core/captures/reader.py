@@ -475,7 +475,7 @@ def _one_capture(folder: Path, captures: Sequence[CaptureFile], notes: Sequence[
         for source in capture.stored:
             named = replace(source.layer, position=len(stored), name=f"{file}: {source.layer.name}", file=file)
             stored.append(replace(source, layer=named))
-    common: dict[str, Any] = {name: _common(getattr(each, name) for each in captures) for name in _OF_TEXTS}
+    common: dict[str, Any] = {name: _common(getattr(capture, name) for capture in captures) for name in _OF_TEXTS}
     configs = {json.dumps(capture.config, sort_keys=True) for capture in captures}
     remarks = [*notes]
     if len(configs) > 1:

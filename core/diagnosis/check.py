@@ -98,7 +98,7 @@ def measure(
             yield fraction, None
         else:
             columns = measurement.columns
-    value, raw = ({name: each.value for name, each in columns[at].measured.items()} for at in (0, -1))
+    value, raw = ({name: measured.value for name, measured in columns[at].measured.items()} for at in (0, -1))
     low, high, variance = raw["logit_min"], raw["logit_max"], value["logit_variance_within_row"]
     figures = HeadFigures(
         layer,
@@ -133,7 +133,7 @@ def findings(heads: Sequence[HeadFigures], limits: Limits, disagreements: Sequen
     The heads are those of `from_first_layer`.
     """
     found = [finding for head in heads for finding in _of_head(head, limits)]
-    if not any(each.rule.startswith("scale-") for each in found):
+    if not any(finding.rule.startswith("scale-") for finding in found):
         found += [_of_file("inconsistent", says) for says in disagreements]
     fractions = [head.entropy_fraction for head in heads if head.entropy_fraction is not None]
     if fractions and median(fractions) < limits.min_file_entropy:
@@ -143,10 +143,10 @@ def findings(heads: Sequence[HeadFigures], limits: Limits, disagreements: Sequen
             min_file_entropy=limits.min_file_entropy,
         )
         healthy = 2 * sum(head.verdict.word == "healthy" for head in heads) > len(heads)
-        mild = healthy and all(each.mild for each in found)
+        mild = healthy and all(finding.mild for finding in found)
         beyond = _of_file("file-entropy", says, _BEYOND)
         found.append(replace(beyond, value=median(fractions), limit=limits.min_file_entropy, mild=mild))
-    return [replace(each, mild=each.mild and _MILD[each.rule] not in limits.set) for each in found]
+    return [replace(finding, mild=finding.mild and _MILD[finding.rule] not in limits.set) for finding in found]
 
 
 def _of_file(rule: str, says: str, label: str = _DIFFERS) -> LimitFinding:
@@ -154,7 +154,7 @@ def _of_file(rule: str, says: str, label: str = _DIFFERS) -> LimitFinding:
 
 
 def _of_head(figures: HeadFigures, limits: Limits) -> list[LimitFinding]:
-    found: list[LimitFinding] = []
+    findings: list[LimitFinding] = []
     verdict = figures.verdict
     if verdict.is_wrong:
         for fault in faults_of(figures):
@@ -162,7 +162,7 @@ def _of_head(figures: HeadFigures, limits: Limits) -> list[LimitFinding]:
             says = joined([group.names, group.said], ": ")
             of_fit = fault.rule == "unexplained"
             numbers = (verdict.misfit, None) if of_fit else (verdict.multiplier, verdict.expected.multiplier)
-            found.append(LimitFinding(figures.layer, figures.head, fault.rule, says, *numbers, fault=fault))
+            findings.append(LimitFinding(figures.layer, figures.head, fault.rule, says, *numbers, fault=fault))
     for rule, words, value, limit, least in (
         ("max-logit", "largest |logit|", figures.max_logit, limits.max_logit, False),
         ("capped", "share of logits beyond 2 soft-caps", figures.capped, limits.max_capped, False),
@@ -178,8 +178,8 @@ def _of_head(figures: HeadFigures, limits: Limits) -> list[LimitFinding]:
             mild = rule in _MILD and verdict.word == "healthy"
             degree = limit - value if least else value - limit
             fault = Fault(_BEYOND, rule, says, figures.layer, figures.head, degree=degree)
-            found.append(LimitFinding(figures.layer, figures.head, rule, says, value, limit, mild, fault))
-    return found
+            findings.append(LimitFinding(figures.layer, figures.head, rule, says, value, limit, mild, fault))
+    return findings
 
 
 def changes(comparison: Comparison, heads: Sequence[HeadFigures] = ()) -> list[LimitFinding]:
@@ -189,7 +189,7 @@ def changes(comparison: Comparison, heads: Sequence[HeadFigures] = ()) -> list[L
     or as small. `heads` are those of the file, whose verdicts may tell why.
     """
     found: list[LimitFinding] = []
-    verdicts = {(each.layer.position, each.head): each.verdict for each in heads}
+    verdicts = {(head.layer.position, head.head): head.verdict for head in heads}
     for each in comparison.heads:
         first, layer, head = each.first, each.test_layer, each.test_head
         if first is not None:
@@ -207,7 +207,7 @@ def changes(comparison: Comparison, heads: Sequence[HeadFigures] = ()) -> list[L
                 )
                 fault = Fault(_DIFFERS, "baseline-spread", says, layer, head)
                 found.append(LimitFinding(layer, head, "baseline-spread", says, now, _SPREAD, fault=fault))
-    return [*found, *(_of_file("baseline-missing", in_words_of_baseline(each)) for each in comparison.missing)]
+    return [*found, *(_of_file("baseline-missing", in_words_of_baseline(place)) for place in comparison.missing)]
 
 
 def _of_baseline(comparison: HeadComparison, first: Stage, verdict: Verdict | None) -> Fault:

@@ -114,8 +114,8 @@ class Configuration:
     def states_scale(self) -> bool:
         """Whether it says how attention is scaled, or its type of model is known to use 1/√(width of a head)."""
         stated = any(
-            each is not None
-            for each in (self.attention_multiplier, self.softmax_scale, self.query_pre_attn_scalar, self.intended)
+            factor is not None
+            for factor in (self.attention_multiplier, self.softmax_scale, self.query_pre_attn_scalar, self.intended)
         )
         stated |= not self.scale_attn_weights or self.inverse_layer or self.growth is not None or self.inside != 1
         return stated or bool(self.unknown) or self.kind in (*_UNSCALED, *_BY_WIDTH) or is_scaled(self.model_type)
@@ -176,20 +176,20 @@ class Configuration:
 def parse_configuration(text: str | bytes, where: str) -> Configuration:
     """Return the keys that matter of the text of a config.json; raise InputError if it is not one."""
     try:
-        found = from_json(text)
+        document = from_json(text)
     except TextError as error:
         raise InputError("{where}: {fault}", where=where, fault=error) from error
-    return configuration_of(found, where)
+    return configuration_of(document, where)
 
 
-def configuration_of(found: object, where: str) -> Configuration:
+def configuration_of(document: object, where: str) -> Configuration:
     """Return the keys that matter of a config.json; raise InputError if one of them makes no sense.
 
     A model of text and images has those of text in `text_config`.
     """
-    if not isinstance(found, Mapping):
+    if not isinstance(document, Mapping):
         raise InputError("{where}: must be a JSON object with the keys of a config.json", where=where)
-    values = cast("Mapping[str, object]", found)
+    values = cast("Mapping[str, object]", document)
     inner = {word: _object(values.get(f"{word}_config", values.get(word))) for word in _PARTS}
     parts = tuple((word, _configuration(members, where)) for word, members in inner.items() if members)
     return replace(_configuration({**values, **inner["text"]}, where), parts=parts)
@@ -204,28 +204,28 @@ def configured_scale(config: Configuration, layer: int, d_k: int) -> Expected:
         value = multiplier(config.intended, RuleSetting(d_k=config.width or d_k, layer=layer))
         return _growing_in(config, layer, Expected(value, scale_rule(config.intended).formula))
     if config.attention_multiplier is not None:
-        found = Expected(config.attention_multiplier, "attention_multiplier")
+        expected = Expected(config.attention_multiplier, "attention_multiplier")
     elif config.softmax_scale is not None:
-        found = Expected(config.softmax_scale, "softmax_scale")
+        expected = Expected(config.softmax_scale, "softmax_scale")
     elif config.kind in _UNSCALED:
-        found = Expected(1.0, message("{model_type} does not scale", model_type=config.model_type))
+        expected = Expected(1.0, message("{model_type} does not scale", model_type=config.model_type))
     elif config.query_pre_attn_scalar is not None:
         scalar = config.query_pre_attn_scalar
-        found = Expected(scalar**-0.5, message("1/√{width:g}, query_pre_attn_scalar", width=scalar))
+        expected = Expected(scalar**-0.5, message("1/√{width:g}, query_pre_attn_scalar", width=scalar))
     elif not config.scale_attn_weights:
-        found = Expected(1.0, "scale_attn_weights is false")
+        expected = Expected(1.0, "scale_attn_weights is false")
     else:
         width = (config.width or d_k) * config.terms
-        found = Expected(width**-0.5, f"1/√{width}")
+        expected = Expected(width**-0.5, f"1/√{width}")
         if config.kind in _BY_WIDTH:
-            found = Expected(1 / width, f"1/{width}")
+            expected = Expected(1 / width, f"1/{width}")
     if config.latent_rank is not None and config.mscale_all_dim and config.rope_factor is not None:
         factor = _mscale(config.rope_factor, config.mscale_all_dim) ** 2
-        words = message("{words} × mscale² {factor:.4g}", words=found.words, factor=factor)
-        found = Expected(found.start * factor, words)
+        words = message("{words} × mscale² {factor:.4g}", words=expected.words, factor=factor)
+        expected = Expected(expected.start * factor, words)
     if config.inverse_layer:
-        found = Expected(found.start / (layer + 1), message("{words} / (layer + 1)", words=found.words))
-    return _growing_in(config, layer, found)
+        expected = Expected(expected.start / (layer + 1), message("{words} / (layer + 1)", words=expected.words))
+    return _growing_in(config, layer, expected)
 
 
 def _growing_in(config: Configuration, layer: int, expected: Expected) -> Expected:

@@ -38,7 +38,7 @@ def disagreements(layers: Sequence[Layer], config: Configuration | None = None, 
     kinds: dict[tuple[str, str], list[Layer]] = {}
     for layer in layers:
         kinds.setdefault((layer.file, layer.kind), []).append(layer)
-    found: list[str] = []
+    notes: list[str] = []
     for alike in kinds.values():
         if len(alike) > 1:
             differing = (
@@ -46,8 +46,8 @@ def disagreements(layers: Sequence[Layer], config: Configuration | None = None, 
                 _masks(alike, config),
                 _Differing(alike, lambda layer: layer.softcap, _softcap_words),
             )
-            found += [trait.words for trait in differing if trait.words and trait.is_by_design == by_design]
-    return found
+            notes += [trait.words for trait in differing if trait.words and trait.is_by_design == by_design]
+    return notes
 
 
 def scale_disagreement(layers: Sequence[Layer], config: Configuration | None = None) -> str:

@@ -32,14 +32,16 @@ def expectations(heads: Sequence[HeadVerdict], stated: Sequence[Product | None])
     if not heads:
         return []
     as_stated = sum(said is not None and _is(head, said) for head, said in zip(heads, stated, strict=True))
-    found = [Expectation(None, stated[0], as_stated), *(expectation(rule, heads) for rule in _USUAL)]
+    rows = [Expectation(None, stated[0], as_stated), *(expectation(rule, heads) for rule in _USUAL)]
     known = [head.verdict.multiplier for head in heads if head.verdict.multiplier is not None]
     if known:
         usual, _ = Counter(f"{number:.4g}" for number in known).most_common(1)[0]
         most = next(number for number in known if f"{number:.4g}" == usual)
-        if not any(each.multiplier is not None and _near(each.multiplier, most) for each in found):
-            found.append(expectation(f"{most:.6g}", heads))
-    return found
+        if not any(
+            expectation.multiplier is not None and _near(expectation.multiplier, most) for expectation in rows
+        ):
+            rows.append(expectation(f"{most:.6g}", heads))
+    return rows
 
 
 def expectation(rule: str, heads: Sequence[HeadVerdict]) -> Expectation:

@@ -204,10 +204,10 @@ def should_be(verdict: Verdict) -> str:
     return message("should be {expected}", expected=expected)
 
 
-def faults_of(each: HeadVerdict) -> list[Fault]:
+def faults_of(head: HeadVerdict) -> list[Fault]:
     """Return what is said of a head: each cause, or its verdict if it has none."""
-    verdict = each.verdict
-    at = Fault("", "", "", each.layer, each.head, verdict.multiplier, verdict.multiplier_error or 0.0)
+    verdict = head.verdict
+    at = Fault("", "", "", head.layer, head.head, verdict.multiplier, verdict.multiplier_error or 0.0)
     at = replace(at, consequence=verdict.consequence)
     if verdict.findings:
         return [
@@ -247,11 +247,11 @@ def groups(found: Iterable[Fault]) -> list[FaultGroup]:
     Of several causes that explain as much, a group has the one that explains most of its heads.
     """
     buckets: dict[tuple[object, ...], list[Fault]] = {}
-    for each in found:
-        file = None if each.layer is None else each.layer.file
-        number = f"{each.used:.3g}" if each.used is not None and each.expected else ""
-        cause = "" if number else (each.rule, each.why if each.layer is None else _template(each.why))
-        buckets.setdefault((file, each.label, each.expected, number, cause), []).append(each)
+    for fault in found:
+        file = None if fault.layer is None else fault.layer.file
+        number = f"{fault.used:.3g}" if fault.used is not None and fault.expected else ""
+        cause = "" if number else (fault.rule, fault.why if fault.layer is None else _template(fault.why))
+        buckets.setdefault((file, fault.label, fault.expected, number, cause), []).append(fault)
     merged: dict[tuple[object, ...], list[Fault]] = {}
     for key, bucket in buckets.items():
         why = key[4] or (_commonest(bucket), _template(bucket[0].why))
@@ -266,18 +266,18 @@ def _template(words: str) -> str:
 
 def _commonest(bucket: Sequence[Fault]) -> str:
     """Return the cause that explains most heads; of those, the one that is named first most often."""
-    explains = Counter(name for each in bucket for name in (each.rule, *each.also))
-    first = Counter(each.rule for each in bucket)
+    explains = Counter(name for fault in bucket for name in (fault.rule, *fault.also))
+    first = Counter(fault.rule for fault in bucket)
     return max(explains, key=lambda name: (explains[name], first[name]))
 
 
 def _group(bucket: Sequence[Fault]) -> FaultGroup:
     rule = _commonest(bucket)
-    shown = max((each for each in bucket if each.rule == rule), key=lambda fault: fault.degree, default=bucket[0])
-    causes = [{each.rule, *each.also} for each in bucket]
+    shown = max((fault for fault in bucket if fault.rule == rule), key=lambda fault: fault.degree, default=bucket[0])
+    causes = [{fault.rule, *fault.also} for fault in bucket]
     also = tuple(name for name in shown.also if all(name in names for names in causes))
-    whys = {each.why for each in bucket if each.rule == shown.rule}
-    heads = {(each.layer, each.head): None for each in bucket if each.layer is not None}
+    whys = {fault.why for fault in bucket if fault.rule == shown.rule}
+    heads = {(fault.layer, fault.head): None for fault in bucket if fault.layer is not None}
     ordered = sorted(heads, key=lambda place: (place[0].position, place[1]))
     if len(whys) > 1 and shown.layer is not None:  # the words are of the head that is named
         ordered.insert(0, ordered.pop(ordered.index((shown.layer, shown.head))))
@@ -286,7 +286,7 @@ def _group(bucket: Sequence[Fault]) -> FaultGroup:
 
 def _range(bucket: Sequence[Fault]) -> tuple[Product, Product] | None:
     """Return the least and the largest multiplier; the same one twice if errors explain the difference."""
-    known = sorted((each for each in bucket if each.used is not None), key=lambda each: each.used or 0.0)
+    known = sorted((fault for fault in bucket if fault.used is not None), key=lambda each: each.used or 0.0)
     if not known:
         return None
     low, high = known[0], known[-1]
@@ -356,7 +356,7 @@ def _heads_in_words(heads: Sequence[Place]) -> str:
     count = sum(layer.heads for layer in of)
     if len(heads) == count:
         return counted("its only head", "all {number} heads", count)
-    numbers = {tuple(sorted(each)) for each in of.values()}
+    numbers = {tuple(sorted(heads)) for heads in of.values()}
     if len(numbers) == 1:
         return head_numbers_in_words(*numbers)
     return message("{some} of {count} heads", some=len(heads), count=count)

@@ -165,7 +165,7 @@ def _explained(cause: str, expected: float, facts: StatedFacts) -> int:
     for layer, whole in facts.others:
         if not near(whole, expected, _ALIKE):
             rules = _rules(expected, replace(facts, layer=layer), 1.0, whole)
-            count += any(each == cause and near(number, whole, _ALIKE) for number, each, _ in rules)
+            count += any(name == cause and near(number, whole, _ALIKE) for number, name, _ in rules)
     return count
 
 

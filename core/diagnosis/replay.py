@@ -60,7 +60,7 @@ def replay(
     replays: dict[tuple[float, ...], RuleReplay] = {}
     for rule in rules:
         by = [factors(strip, rule) for strip in strips]
-        alike = (rule.normalise, *(f"{number:.9g}" for each in by for number in each.flat))
+        alike = (rule.normalise, *(f"{number:.9g}" for factor in by for number in factor.flat))
         if alike not in known:
             parts = [replayed(rule.normalise, each) for replayed, each in zip(under, by, strict=True)]
             known[alike] = _OfRows(*map(np.concatenate, zip(*parts, strict=True)))
@@ -111,8 +111,8 @@ def _under_rules(
             z = c.logits(known[how], of_rows._replace(multiplier=by))
         shown = z if part.seen is None else np.where(part.seen, z, 0)
         require(shown)
-        found = softmax_of(z, of_rows.hidden, part.data.sink)
-        return shown, found._replace(lse=np.where(used, found.lse, 0))
+        weights = softmax_of(z, of_rows.hidden, part.data.sink)
+        return shown, weights._replace(lse=np.where(used, weights.lse, 0))
 
     before, base = replayed(original.normalise, first)
     heat = dot(base.weights, before)

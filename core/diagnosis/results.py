@@ -225,5 +225,5 @@ class Replay:
         original, *others = self.replayed
         if original.saturation is None or original.saturation < _SATURATED:
             return None
-        able = [each for each in others if each.saturation is not None and each.saturation < _HEALTHY]
-        return min(able, key=lambda each: each.divergence, default=None)
+        able = [head for head in others if head.saturation is not None and head.saturation < _HEALTHY]
+        return min(able, key=lambda head: head.divergence, default=None)

@@ -248,7 +248,7 @@ class _Search:
         return self._on_all_rows(ranked)
 
     def _on_all_rows(self, ranked: list[tuple[float, Hypothesis, FloatArray]]) -> list[Candidate]:
-        ranked.sort(key=lambda each: each[0])
+        ranked.sort(key=lambda hypothesis: hypothesis[0])
         candidates: list[Candidate] = []
         for distance, each, theta in ranked[:_FINALISTS]:
             if distance <= min(4 * ranked[0][0], self.before / _PROMISING):
@@ -310,7 +310,7 @@ class _Search:
                 pair = None if key in found else together(one, other)
                 if pair is not None and self.counts(pair, self.numbers):
                     found[key] = pair
-        return sorted(found.values(), key=lambda each: each.extra)
+        return sorted(found.values(), key=lambda hypothesis: hypothesis.extra)
 
 
 def _finalists(only: Subject, stored: Candidate, expected: float) -> list[Candidate]:

@@ -70,11 +70,11 @@ def not_finite_from_first_layer(verdict: Verdict, layer: Layer, first: dict[Path
 
     Numbers that are not finite are named in the first layer of a file that has them: later ones have them from there.
     """
-    found = [finding for finding in verdict.findings if finding.cause == "not-finite"]
-    if not found:
+    findings = [finding for finding in verdict.findings if finding.cause == "not-finite"]
+    if not findings:
         return verdict
     born = first.setdefault(layer.path, layer)
-    if born.position == layer.position or verdict.cause != "not-finite" or found[0].born:
+    if born.position == layer.position or verdict.cause != "not-finite" or findings[0].born:
         return verdict
     says = message("numbers that are not finite arrive from {place}, the first layer that has them", place=born.place)
     return replace(verdict, word="undecided", says=says, findings=())
@@ -85,12 +85,12 @@ def examine(subject: Subject, given: Configuration | None = None, of_format: boo
 
     What became of weights that nobody followed is not judged, so the head is not healthy.
     """
-    found, facts = _examine(subject, given, of_format), subject.facts
+    examination, facts = _examine(subject, given, of_format), subject.facts
     unknown = "" if facts.followed and not facts.changed else _not_judged(facts)
-    if unknown and found.verdict.word == "healthy":
-        says = joined([found.verdict.says, unknown], "; ")
-        return replace(found, verdict=replace(found.verdict, word="undecided", says=says, note=unknown))
-    return replace(found, verdict=replace(found.verdict, note=unknown)) if unknown else found
+    if unknown and examination.verdict.word == "healthy":
+        says = joined([examination.verdict.says, unknown], "; ")
+        return replace(examination, verdict=replace(examination.verdict, word="undecided", says=says, note=unknown))
+    return replace(examination, verdict=replace(examination.verdict, note=unknown)) if unknown else examination
 
 
 def _not_judged(facts: StatedFacts) -> str:
@@ -112,8 +112,8 @@ def _examine(subject: Subject, given: Configuration | None, of_format: bool) -> 
         return Examination(scores_not_finite(subject, expected, *subject.facts.not_finite), None)
     if subject.facts.over_queries:
         return _over_queries(subject, expected)
-    found = _of_all(subject, expected)
-    known = {finding.stage for finding in found.verdict.findings}
+    examination = _of_all(subject, expected)
+    known = {finding.stage for finding in examination.verdict.findings}
     others: list[Finding] = []
     if (added := mask_added(subject)) is not None and not known & {"bias", "mask"}:
         others.append(added)
@@ -123,8 +123,8 @@ def _examine(subject: Subject, given: Configuration | None, of_format: bool) -> 
     if coarse is not None and "qk" not in known:
         others.append(coarse)
     if not others:
-        return found
-    return replace(found, verdict=with_findings(found.verdict, [*found.verdict.findings, *others]))
+        return examination
+    return replace(examination, verdict=with_findings(examination.verdict, [*examination.verdict.findings, *others]))
 
 
 def _of_all(subject: Subject, expected: Expected) -> Examination:
@@ -144,7 +144,12 @@ def _of_all(subject: Subject, expected: Expected) -> Examination:
     examinations: list[Examination] = []
     for evidence in subject.evidence:
         known = next(
-            (each.trial for each in examinations if each.trial and each.verdict.word in ("healthy", "cause")), None
+            (
+                examination.trial
+                for examination in examinations
+                if examination.trial and examination.verdict.word in ("healthy", "cause")
+            ),
+            None,
         )
         if known is None or not explains(known.best, subject, evidence, expected.start):
             examinations.append(_of_evidence(subject, evidence, expected))
@@ -158,9 +163,9 @@ def _over_queries(subject: Subject, expected: Expected) -> Examination:
     """
     if subject.whole and subject.q.shape[1] == subject.k.shape[1]:
         for evidence in subject.evidence:
-            found = _of_evidence(subject, evidence, expected)
-            if any(finding.cause == "softmax-axis" for finding in found.verdict.findings):
-                return found
+            examination = _of_evidence(subject, evidence, expected)
+            if any(finding.cause == "softmax-axis" for finding in examination.verdict.findings):
+                return examination
     says = message(
         "softmax ran over the queries instead of the keys, as the file says: of slots by design, else by mistake"
     )
@@ -265,7 +270,12 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
             return replace(fitted, word="undecided", says=message("too few rows to tell what was done"))
         if expected.unknown:
             return replace(fitted, word="undecided", says=_not_known(expected))
-        nearest = [part.cause for each in trial.close[:_NEAREST] if each.hypothesis for part in each.hypothesis.each]
+        nearest = [
+            part.cause
+            for candidate in trial.close[:_NEAREST]
+            if candidate.hypothesis
+            for part in candidate.hypothesis.each
+        ]
         maybe = tuple(dict.fromkeys([*_scale_nearby(trial, expected), *nearest]))
         says = message("no hypothesis explains the evidence")
         if observed.evidence.kind == "o" and not np.ptp(observed.evidence.values[subject.used], axis=0).any():
@@ -346,12 +356,12 @@ _UNDETERMINED = message("the evidence does not determine the multiplier")
 def _done(hypothesis: Hypothesis, trial: Trial) -> list[Finding]:
     """Return what a hypothesis says was done; of a single one with others that come as close."""
     if hypothesis.parts:
-        return [Finding(each.cause, each.words, each.also, each.stage) for each in hypothesis.parts]
+        return [Finding(part.cause, part.words, part.also, part.stage) for part in hypothesis.parts]
     words = hypothesis.words if hypothesis.told is None else hypothesis.told(trial.best.fit.theta)
     also = [*hypothesis.also]
-    for each in trial.close:
-        assert each.hypothesis is not None
-        also += [name for part in each.hypothesis.each for name in (part.cause, *part.also)]
+    for candidate in trial.close:
+        assert candidate.hypothesis is not None
+        also += [name for part in candidate.hypothesis.each for name in (part.cause, *part.also)]
     named = tuple(name for name in dict.fromkeys(also) if name != hypothesis.cause)
     return [Finding(hypothesis.cause, words, named, hypothesis.stage)]
 
@@ -385,12 +395,12 @@ def consequence(trial: Trial, expected: float) -> Consequence | None:
     if not count:
         return None
     p, q = was.softmax.weights[rows], should.softmax.weights[rows]
-    of_p, of_q = (weight_statistics(each, np.ones(count)) for each in (p, q))
+    of_p, of_q = (weight_statistics(weights, np.ones(count)) for weights in (p, q))
     whole = p, q
     if was.sink is not None and should.sink is not None:
-        whole = (np.concatenate([each, 1 - each.sum(axis=-1, keepdims=True)], axis=-1) for each in (p, q))
+        whole = (np.concatenate([weights, 1 - weights.sum(axis=-1, keepdims=True)], axis=-1) for weights in (p, q))
     elif was.sink is not None or should.sink is not None:
-        whole = (each / np.maximum(each.sum(axis=-1, keepdims=True), 1e-45) for each in (p, q))
+        whole = (weights / np.maximum(weights.sum(axis=-1, keepdims=True), 1e-45) for weights in (p, q))
     return Consequence(
         entropy=float(np.mean(of_p.entropy)),
         expected_entropy=float(np.mean(of_q.entropy)),

@@ -41,8 +41,8 @@ def measure(
     asked = replace(parameters, d_k=d_k, mechanism=mechanism, scale=rule, sink=sink, softcap=0.0)
     draws = last_draws(parameters)
     for step in experiment.stream(asked, draws, (*MEASURED, *_ENDS), names=[rule], histograms=()):
-        found = step.measurement() if step.fraction == 1 else None
-        yield ProgressStep(step.fraction, (_row(asked, found.columns[0], with_sink),) if found else ())
+        measurement = step.measurement() if step.fraction == 1 else None
+        yield ProgressStep(step.fraction, (_row(asked, measurement.columns[0], with_sink),) if measurement else ())
 
 
 def _row(p: Parameters, column: Column, with_sink: bool) -> MechanismRow:

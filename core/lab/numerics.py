@@ -45,7 +45,7 @@ class Numerics(NamedTuple):
             squares = np.nansum(np.square(seen - mean[:, np.newaxis]), axis=1)
             stderr = np.sqrt(squares / (count - 1) / count)
         pairs = zip(mean.tolist(), stderr.tolist(), strict=True)
-        known = [[None if math.isnan(each) else each for each in pair] for pair in pairs]
+        known = [[None if math.isnan(number) else number for number in pair] for pair in pairs]
         return {name: Estimate(*pair) for name, pair in zip(self.names, known, strict=True)}
 
 

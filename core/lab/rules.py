@@ -37,6 +37,6 @@ def passes(p: Parameters, first: str = "") -> list[tuple[ScaleName, ...]]:
 def measure(p: Parameters, names: Sequence[ScaleName]) -> Iterator[ProgressStep[RuleRow]]:
     """Yield the steps of one pass, the last with the rows of its rules."""
     for step in experiment.stream(p, last_draws(p), names=names):
-        found = step.measurement() if step.fraction == 1 else None
-        columns = found.columns if found else ()
+        measurement = step.measurement() if step.fraction == 1 else None
+        columns = measurement.columns if measurement else ()
         yield ProgressStep(step.fraction, tuple(RuleRow(c.rule, c.multiplier, c.measured) for c in columns))

@@ -186,7 +186,7 @@ def with_rough_errors(p: Parameters, column: Column, draws: int) -> Column:
     if not names:
         return column
     measured = {
-        name: RoughEstimate(*each) if name in names and each.stderr is not None else each
-        for name, each in column.measured.items()
+        name: RoughEstimate(*estimate) if name in names and estimate.stderr is not None else estimate
+        for name, estimate in column.measured.items()
     }
     return replace(column, measured=measured)

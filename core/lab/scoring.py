@@ -53,7 +53,7 @@ def preparation(c: Computation) -> Preparation:
 
 def columns_of(p: Parameters) -> list[RuleColumn]:
     """Return the columns of A and B, which share their scores; raise ParameterError if a rule has no multiplier."""
-    return [_column(each.scale, each.setting) for each in (setting_a(p), p)]
+    return [_column(column.scale, column.setting) for column in (setting_a(p), p)]
 
 
 def columns_under(p: Parameters, names: Sequence[ScaleName]) -> list[RuleColumn]:

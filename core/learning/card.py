@@ -109,7 +109,7 @@ def question_card(number: int, question: InterviewQuestion, readings: Mapping[st
     )
 
 
-def bug_front(number: int, bug: Bug, found: BugEvidence) -> Card:
+def bug_front(number: int, bug: Bug, evidence: BugEvidence) -> Card:
     """Return the card of a bug whose capture has been examined, without the cause."""
     causes = joined((joined([str(place), CAUSES[cause]]) for place, cause in enumerate(bug.choices, 1)), "; ")
     return Card(
@@ -120,34 +120,34 @@ def bug_front(number: int, bug: Bug, found: BugEvidence) -> Card:
         source="",
         introduction=(bug.story, facts(bug), message("Causes to choose from: {causes}.", causes=causes)),
         question=WRONG,
-        figures=symptoms(found),
+        figures=symptoms(evidence),
         shown=PaneState("Capture", BUG_SHOWN, head=(0, bug.head)),
         columns=RETURNED,
     )
 
 
-def bug_card(number: int, bug: Bug, found: BugEvidence) -> Card:
+def bug_card(number: int, bug: Bug, evidence: BugEvidence) -> Card:
     """Return the card of a bug whose capture has been examined."""
-    return replace(bug_front(number, bug, found), answer=(*diagnosis(found), bug.lesson))
+    return replace(bug_front(number, bug, evidence), answer=(*diagnosis(evidence), bug.lesson))
 
 
-def diagnosis(found: BugEvidence) -> tuple[str, ...]:
+def diagnosis(evidence: BugEvidence) -> tuple[str, ...]:
     """Return what the diagnosis says, and which causes would look the same."""
-    cause = CAUSES.get(found.cause, found.cause)
-    also = joined((CAUSES.get(name, name) for name in found.also), "; ")
-    if found.cause == "undecided":
-        says = message("The diagnosis names the most common cause: “{says}”.", says=found.says)
+    cause = CAUSES.get(evidence.cause, evidence.cause)
+    also = joined((CAUSES.get(name, name) for name in evidence.also), "; ")
+    if evidence.cause == "undecided":
+        says = message("The diagnosis names the most common cause: “{says}”.", says=evidence.says)
         return says, message("The weights fit all of these alike: {also}.", also=also)
-    says = message("The diagnosis: {cause}. It says “{says}”.", cause=cause, says=found.says)
-    if not found.also:
+    says = message("The diagnosis: {cause}. It says “{says}”.", cause=cause, says=evidence.says)
+    if not evidence.also:
         return (says,)
     return says, message("The weights alone do not tell it from: {also}.", also=also)
 
 
-def symptoms(found: BugEvidence) -> tuple[CardFigure, ...]:
+def symptoms(evidence: BugEvidence) -> tuple[CardFigure, ...]:
     """Return the symptoms of a bug."""
     return tuple(
-        CardFigure(SYMPTOMS[name].label, SYMPTOMS[name].unit, reading) for name, reading in found.symptoms.items()
+        CardFigure(SYMPTOMS[name].label, SYMPTOMS[name].unit, reading) for name, reading in evidence.symptoms.items()
     )
 
 

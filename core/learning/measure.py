@@ -84,8 +84,8 @@ def stream(figures: Mapping[str, TourFigure | ClaimFigure]) -> Iterator[tuple[st
     results = ResultCache()
     for name, figure in figures.items():
         with one_blas_thread():
-            found = read(figure.source, results)
-        yield name, found
+            reading = read(figure.source, results)
+        yield name, reading
 
 
 def examine(claim: Claim) -> Outcome:

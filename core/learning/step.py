@@ -188,8 +188,8 @@ def filled(
     """Return a text with its placeholders replaced; those of figures without a reading become `PENDING`."""
     values = {name: value if isinstance(value, str) else number_text(value) for name, value in given.items()}
     for name, figure in (figures or {}).items():
-        found = (readings or {}).get(name)
-        values[name] = PENDING if found is None else number_text(best(found), figure.unit, figure.digits)
+        reading = (readings or {}).get(name)
+        values[name] = PENDING if reading is None else number_text(best(reading), figure.unit, figure.digits)
     return message(text, **values)
 
 
@@ -252,13 +252,13 @@ def parse_choice(text: str, choices: Sequence[str], say: Callable[[str], str] = 
     """Return the number, from 1, of the choice that a text gives or whose words contain it; raise GuessError."""
     wanted = text.strip().translate(_FULL_WIDTH).casefold()
     if wanted.isdecimal():
-        found = [int(wanted)] if 1 <= int(wanted) <= len(choices) else []
+        places = [int(wanted)] if 1 <= int(wanted) <= len(choices) else []
     else:
-        found = [place for place, choice in enumerate(choices, 1) if wanted and wanted in say(choice).casefold()]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        numbers = ", ".join(map(str, found))
+        places = [place for place, choice in enumerate(choices, 1) if wanted and wanted in say(choice).casefold()]
+    if len(places) == 1:
+        return places[0]
+    if places:
+        numbers = ", ".join(map(str, places))
         raise GuessError(
             "{text!r} could be {numbers}; type more of it, or a number", text=text.strip(), numbers=numbers
         )

@@ -65,8 +65,8 @@ def distance_from_normal(d_k: int) -> Reading:
     scores = _scores(_rng(1, d_k), 64, 64, 128, d_k)
     inside = (np.abs(scores) <= at * math.sqrt(d_k)).mean(axis=(1, 2))
     normal = math.erf(at / math.sqrt(2))
-    found = mean_over_draws(math.copysign(0.5, gap) * (inside - normal))
-    return Reading(found._replace(value=abs(found.value or 0.0)), abs(gap))
+    gain = mean_over_draws(math.copysign(0.5, gap) * (inside - normal))
+    return Reading(gain._replace(value=abs(gain.value or 0.0)), abs(gap))
 
 
 def rows_within(d_k: int, n_keys: int, deviations: float) -> Reading:
@@ -123,7 +123,7 @@ def first_or_last(d_k: int, n_keys: int) -> Mapping[str, Reading]:
         "largest": ((largest == 0) | (largest == n_keys - 1)).mean(axis=1),
         "weight": (weights[:, :, 0] + weights[:, :, -1]).mean(axis=1),
     }
-    return {name: Reading(mean_over_draws(each), 2 / n_keys) for name, each in found.items()}
+    return {name: Reading(mean_over_draws(values), 2 / n_keys) for name, values in found.items()}
 
 
 def cosine(d_k: int, n_keys: int) -> Mapping[str, Reading]:
@@ -133,7 +133,7 @@ def cosine(d_k: int, n_keys: int) -> Mapping[str, Reading]:
     lengths = np.linalg.norm(q, axis=2)[:, :, np.newaxis] * np.linalg.norm(k, axis=2)[:, np.newaxis, :]
     scores = q @ k.mT
     cosines = scores / lengths
-    entropies = [_entropies(each).mean(axis=1) for each in (cosines, scores / math.sqrt(d_k))]
+    entropies = [_entropies(scores_of).mean(axis=1) for scores_of in (cosines, scores / math.sqrt(d_k))]
     # The mean square of one coordinate of a unit vector is 1/d_k, whatever the law of the vector's length.
     squares = np.square(cosines).mean(axis=(1, 2), dtype=np.float64)[:, np.newaxis]
     return {

@@ -44,7 +44,7 @@ def head_code(head: Measurement[HeadSubject], dialect: Dialect, command: str) ->
     groups = [[*alike] for _, alike in groupby(columns, key=lambda column: column.apart)]
     made = [[_computation(subject, column, found) for column in group] for group in groups]
     every = [printable(several[0], columns, OF_REPORTS) for several in made]
-    names = [name for name in every[0] if all(name in each for each in every)]
+    names = [name for name in every[0] if all(name in column for column in every)]
     blocks: list[list[CodePiece]] = []
     calls: list[str] = []
     for group, several in zip(groups, made, strict=True):
@@ -60,10 +60,10 @@ def head_code(head: Measurement[HeadSubject], dialect: Dialect, command: str) ->
     return without_unused(text)
 
 
-def _computation(subject: HeadSubject, column: Column, found: HeadCode) -> Computation:
+def _computation(subject: HeadSubject, column: Column, code: HeadCode) -> Computation:
     """Return how a column is computed; raise NoCodeError if no short program computes it in its format."""
     apart: dict[str, Any] = {"precision": "float64", "softcap": subject.layer.softcap} | dict(column.apart)
-    c = replace(computation_of(subject, found), **(apart | {"softcap": apart["softcap"] or None}))
+    c = replace(computation_of(subject, code), **(apart | {"softcap": apart["softcap"] or None}))
     if column.rule != _FILE:
         rule = scale_rule(column.rule)
         c = replace(c, norms=(rule.normalise, rule.normalise), factor=0.0 if rule.on_vectors else 1.0)
@@ -71,7 +71,7 @@ def _computation(subject: HeadSubject, column: Column, found: HeadCode) -> Compu
         message("it adds two biases in {word}", word=c.precision): len(c.biases) > 1,
         message("its q and k as stored have a factor, which this rule multiplies"): c.factor != 1
         and subject.layer.own_factor != 1,
-        message("its scores overflow {word}", word=c.precision): _overflows(column, found.hides),
+        message("its scores overflow {word}", word=c.precision): _overflows(column, code.hides),
     }
     reason = next((reason for reason, holds in reasons.items() if holds and is_rounded(c)), None)
     if reason is not None:
@@ -79,14 +79,14 @@ def _computation(subject: HeadSubject, column: Column, found: HeadCode) -> Compu
     return c
 
 
-def computation_of(subject: HeadSubject, found: HeadCode) -> Computation:
+def computation_of(subject: HeadSubject, code: HeadCode) -> Computation:
     """Return what the file says of a head but its soft-cap, in float64; arrays, which a program names, are empty."""
     extras, nowhere = subject.extras, np.arange(0)
     biases = [Bias(np.zeros((1, 1, 0))) for mask in extras.masks if mask.adds]
     slopes = [] if extras.slope is None else [Slope(extras.slope, nowhere, 0)]
     return Computation(
         biases=(*biases, *slopes),
-        visibility=Visibility(0, nowhere) if found.hides else None,
+        visibility=Visibility(0, nowhere) if code.hides else None,
         sink=extras.sink,
     )
 
@@ -136,40 +136,40 @@ def _overflows(column: Column, hides: bool) -> bool:
     return (hides and infinite) or (column.multiplier > 1 and largest > _LARGE)
 
 
-def scale_of(subject: HeadSubject, name: str, multiplier: float, found: HeadCode) -> str:
+def scale_of(subject: HeadSubject, name: str, multiplier: float, code: HeadCode) -> str:
     """Return what scores as stored are multiplied by under a rule, which is `multiplier` times q·k."""
     factor, extras = subject.layer.own_factor, subject.extras
     if name == _FILE and extras.scales is not None:
-        return row_scales(subject, found)
+        return row_scales(subject, code)
     if name == _FILE:
         return number(multiplier / factor)
     rule = scale_rule(name)
     by_row = name in subject.by_row
     known = name in SCALE_RULES and name != "custom" and {*rule.needs} <= {"d_k", "n_keys"}
     text = rule_code(name, multiplier) if known or by_row else number(multiplier)
-    text = _by_row(subject, name, text, found) if by_row else text
+    text = _by_row(subject, name, text, code) if by_row else text
     in_vectors = factor != 1 and rule.normalise == "none"  # the factor that stored q and k contain
     return f"{text} / {number(factor)}" if in_vectors else text
 
 
-def row_scales(subject: HeadSubject, found: HeadCode) -> str:
+def row_scales(subject: HeadSubject, code: HeadCode) -> str:
     """Return the multipliers of texts, heads and queries that the file has, as an array that broadcasts to scores."""
     assert subject.extras.scales is not None
     path, tensor, shape = subject.extras.scales
     head = subject.head if shape[1] > 1 else 0
-    return found.reader.numbers(f"{found.reader.tensor(path, tensor)}.reshape{shape}[:, {head}, :, None]")
+    return code.reader.numbers(f"{code.reader.tensor(path, tensor)}.reshape{shape}[:, {head}, :, None]")
 
 
-def _by_row(subject: HeadSubject, rule: str, text: str, found: HeadCode) -> str:
+def _by_row(subject: HeadSubject, rule: str, text: str, code: HeadCode) -> str:
     """Return the multipliers of each row as an array that broadcasts to the scores."""
     setting, first = subject.by_row[rule]
-    by_keys = "n_keys" in scale_rule(rule).by_row and found.hides
+    by_keys = "n_keys" in scale_rule(rule).by_row and code.hides
     by_position = "position" in scale_rule(rule).by_row
     if not by_keys and not by_position:  # every row sees all keys
         return text
     if by_keys:
         alone = row_multiplier(rule, setting._replace(n_keys=1)) == 0
-        if alone or found.some_rows:  # the weights of a row that sees one key do not depend on its multiplier
+        if alone or code.some_rows:  # the weights of a row that sees one key do not depend on its multiplier
             text = f"{text} if n > {1 if alone else 0} else 0"
     at = f"(at + {first}).tolist()" if first else "at.tolist()"
     one = {
@@ -178,6 +178,6 @@ def _by_row(subject: HeadSubject, rule: str, text: str, found: HeadCode) -> str:
         (True, True): f"n, position in zip({{rows}}, {at})",
     }[by_keys, by_position]
     listed = f"[[{text}] for {one.format(rows='visible.tolist()')}]"
-    if by_keys and found.of_texts:
+    if by_keys and code.of_texts:
         listed = f"[[[{text}] for {one.format(rows='row')}] for row in visible.tolist()]"
-    return f"np.array({listed}, dtype=np.float{32 if found.reader.short else 64})"
+    return f"np.array({listed}, dtype=np.float{32 if code.reader.short else 64})"

@@ -240,7 +240,7 @@ def _pieces(
     return [CodePiece("\n".join(lines)), norm_functions([c]), function, search]
 
 
-def _away(kind: str, c: Computation, model: LogitModel, found: HeadCode) -> list[str]:
+def _away(kind: str, c: Computation, model: LogitModel, code: HeadCode) -> list[str]:
     """Return the lines that compare logits z with the log-sum-exp or the output of attention."""
     sink = model.free_sink or c.sink is not None
     lines = ["z = z.mT  # softmax over queries"] if c.axis == -2 else []
@@ -253,7 +253,7 @@ def _away(kind: str, c: Computation, model: LogitModel, found: HeadCode) -> list
     else:
         weights = f"(e / ({total}))"
         result, rows = f"{weights}{'.mT' * (c.axis == -2)} @ v - o", "hidden.all(-1)[..., None]"
-    if c.visibility is not None and found.some_rows:
+    if c.visibility is not None and code.some_rows:
         result = f"np.where({rows}, 0, {result})  # no key is seen"
     return [*lines, f"return {result}"]
 

@@ -242,9 +242,9 @@ def parts(
     """
     several = [computation_of(side) for side in sides]
     p, c = sides[0], several[0]
-    for side, each in zip(sides, several, strict=True):
+    for side, column in zip(sides, several, strict=True):
         constant = 0 in (side.std_q, side.std_k) and not side.correlation
-        if (constant and each.norms[0] != "none") or (side.d_k == 1 and each.norms[0] == "layer_norm"):
+        if (constant and column.norms[0] != "none") or (side.d_k == 1 and column.norms[0] == "layer_norm"):
             raise NoCodeError("No code: queries or keys are constant vectors, and normalising them is rounding.")
     gradients = bool({*GRADIENTS} & {*names})
     found = printed(c, names, nan=has_nan_rows(columns), biased=_is_biased(p, columns))
@@ -265,14 +265,16 @@ def parts(
         [*draw_functions(p, gradients), rounding_functions(c), norm_functions(several), found.functions],
         drawn,
         CodePiece("\n".join([signature(several), *(f"    {line}" for line in body)]), defines=True),
-        [_call(*each, several, "n" in swept) for each in zip(sides, several, strict=True)],
+        [_call(*side, several, "n" in swept) for side in zip(sides, several, strict=True)],
     )
 
 
 def _is_biased(p: Parameters, columns: Sequence[Column]) -> bool:
     """Return whether the bias of a sample's standard deviation shows in four digits."""
     found = [column.measured["logit_std"] for column in columns if "logit_std" in column.measured]
-    return p.batch < _MANY or any((each.stderr or math.inf) > 0.01 * abs(each.value or 0) for each in found)
+    return p.batch < _MANY or any(
+        (estimate.stderr or math.inf) > 0.01 * abs(estimate.value or 0) for estimate in found
+    )
 
 
 def _call(p: Parameters, c: Computation, several: Sequence[Computation], n_swept: bool) -> str:

@@ -40,7 +40,7 @@ def claims_code(outcomes: Sequence[Outcome], command: str) -> str:
         for each in chosen
         for found in each.findings
     }
-    return _of_figures(call_of("claims", *(each.claim.id for each in chosen)), "claims", rows, command)
+    return _of_figures(call_of("claims", *(outcome.claim.id for outcome in chosen)), "claims", rows, command)
 
 
 def card_code(card: Card, command: str) -> str:
@@ -102,8 +102,8 @@ def pair_code(one: str, other: str, head: HeadComparison, command: str) -> str:
         more = {"divergence": [shown(head.divergence), ""], "changed_rows": [shown(head.changed_rows), ""]}
         lines += _printing(more, "getattr(found, name)")
         rows |= more
-    found = head.first
-    says = "nothing differs" if found is None else f"{STAGES[found.name]}: {found.says}"
+    fault = head.first
+    says = "nothing differs" if fault is None else f"{STAGES[fault.name]}: {fault.says}"
     return _program(command, lines, rows, ("reference", "test"), says)
 
 

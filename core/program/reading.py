@@ -150,7 +150,7 @@ def without_unused(program: str) -> str:
 def _reader(subject: HeadSubject, dialect: Dialect, short: bool) -> HeadReader:
     """Return the reader of a head's tensors; raise NoCodeError, with the reason, if a program cannot read them."""
     layer, extras = subject.layer, subject.extras
-    paths = {each.path for each in (*layer.q, *layer.k)} | {mask.path for mask in extras.masks}
+    paths = {tensor.path for tensor in (*layer.q, *layer.k)} | {mask.path for mask in extras.masks}
     paths |= set() if extras.scales is None else {extras.scales[0]}
     suffixes = {path.suffix for path in paths}
     others = [name for name in layer.features if name not in PRINTED]

@@ -12,7 +12,7 @@ from ..statistics.measurement import NOTHING, Column
 from .attention import is_eager, is_rounded
 from .text import CodePiece
 
-CODE = {each.name: each.code for each in STATISTICS if each.code}
+CODE = {statistic.name: statistic.code for statistic in STATISTICS if statistic.code}
 # What the program of a report or a head prints, if it exists: rows that the screen leads with, gradients, and of a
 # sink or a rounded format their own. Sweeps and rules print what their tables show.
 OF_REPORTS = (
@@ -50,7 +50,7 @@ def printable(c: Computation, columns: Sequence[Column], wanted: Sequence[str], 
     """
     measured = [column.measured for column in columns]
     names = [name for name in CODE if name in wanted]
-    names = [name for name in names if all(each.get(name, NOTHING).value is not None for each in measured)]
+    names = [name for name in names if all(column.get(name, NOTHING).value is not None for column in measured)]
     if has_nan_rows(columns):
         return [name for name in names if name in _OF_NAN]
     left_out = {"nan_rows"}

@@ -98,12 +98,12 @@ def training_code(races: Sequence[RaceSnapshot], dialect: Dialect, command: str)
     kinds = {*norms.values()}
     used: list[Normalise] = [how for how in _NORMS if how in kinds or (how == "rms" and "layer_norm" in kinds)]
     rows = {
-        f"{one.rule}, d_k {each.race.d_k}": [
+        f"{one.rule}, d_k {race.race.d_k}": [
             estimated(Estimate(one.loss, one.loss_error)) if one.diverged < 1 else "nan",
             *map(shown, (one.recalled, one.steps_to_learn, one.diverged)),
         ]
-        for each in races
-        for one in each.results
+        for race in races
+        for one in race.results
     }
     sizes = {VARIABLES[field]: getattr(race.setting, field) for rule in race.rules for field in needed(rule)}
     values = [
@@ -118,7 +118,7 @@ def training_code(races: Sequence[RaceSnapshot], dialect: Dialect, command: str)
         "rules = [",
         *(f"    {line}" for line in filled(rules, WIDEST)),
         "]",
-        f"for d_k in {[each.race.d_k for each in races]}:",
+        f"for d_k in {[race.race.d_k for race in races]}:",
         "    for rule, how in rules:",
         f'        row = f"{{rule}}, d_k {{d_k}}".ljust({max(map(len, rows)) + 2})',
         '        print(row, *(f"{value:14.4g}" for value in train(d_k, *how())))',

@@ -27,7 +27,7 @@ class CountCost(Question[Cost]):
     def parts(self) -> Sequence[Part[Any]]:
         return ()
 
-    def result(self, found: Sequence[Any]) -> Cost:
+    def result(self, results: Sequence[Any]) -> Cost:
         return cost(self.layer)
 
     @property

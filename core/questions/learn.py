@@ -95,11 +95,11 @@ class ReadItems(Question[Sequence[ItemFigures]]):
     def parts(self) -> Iterable[Part[ItemFigures]]:
         return (Part(read_item, (item, self.folder), _SECONDS) for item in self.items)
 
-    def interim(self, found: Sequence[ItemFigures], fraction: float) -> Sequence[ItemFigures] | None:
-        return [*found] or None
+    def interim(self, results: Sequence[ItemFigures], fraction: float) -> Sequence[ItemFigures] | None:
+        return [*results] or None
 
-    def result(self, found: Sequence[ItemFigures]) -> Sequence[ItemFigures]:
-        return found
+    def result(self, results: Sequence[ItemFigures]) -> Sequence[ItemFigures]:
+        return results
 
     @property
     def first(self) -> Item:
@@ -118,8 +118,8 @@ class ReadItems(Question[Sequence[ItemFigures]]):
         from ..tables.learning import cards_table, claims_table
 
         if self.first.kind == "claim":
-            return claims_table([each.outcome for each in answer])
-        return cards_table([each.card for each in answer])
+            return claims_table([figures.outcome for figures in answer])
+        return cards_table([figures.card for figures in answer])
 
     def written(self, answer: Sequence[ItemFigures], format: Format, say: Say, ascii_only: bool = False) -> str:
         if format == "csv" and self.first.kind == "claim":
@@ -132,7 +132,7 @@ class ReadItems(Question[Sequence[ItemFigures]]):
         from ..program.library import card_code, claims_code
 
         if self.first.kind == "claim":
-            return claims_code([each.outcome for each in answer], self.line())
+            return claims_code([figures.outcome for figures in answer], self.line())
         return card_code(answer[0].card, self.line())
 
 

@@ -28,9 +28,9 @@ A = TypeVar("A")
 class Question(Request, Generic[A]):
     """What a pane shows and a command prints: a frozen value, with its work, its command and its answer's forms."""
 
-    def result(self, found: Sequence[Any]) -> A:
+    def result(self, results: Sequence[Any]) -> A:
         """Return the answer, from the results of all parts in order; by default the last of them."""
-        return found[-1]
+        return results[-1]
 
     def answer(self) -> A:
         """Return the answer, computed in this thread; raise InputError if there is none."""
@@ -113,7 +113,7 @@ def shared(kind: Any, name: str) -> Any:
 def options_of(kind: Any) -> Iterator[tuple[str, Option]]:
     """Yield the options of a kind of request by the names of their fields, arguments first."""
     found = [(each.name, each.metadata["option"]) for each in fields(kind) if "option" in each.metadata]
-    yield from sorted(found, key=lambda each: bool(each[1].name))
+    yield from sorted(found, key=lambda option: bool(option[1].name))
 
 
 def option_words(request: Any, names: Collection[str] = ()) -> list[str]:

@@ -42,9 +42,9 @@ class Request:
         """Yield the parts of the work, for any executor; raise InputError if there is no answer."""
         raise NotImplementedError
 
-    def interim(self, found: Sequence[Any], fraction: float) -> object:
+    def interim(self, results: Sequence[Any], fraction: float) -> object:
         """Return what the app shows of new results, of a finished fraction; by default the last; None: nothing."""
-        return found[-1] if found else None
+        return results[-1] if results else None
 
     def work(self, cache: Cache) -> Work:
         """Return short steps that answer the request; they raise InputError if it has no answer."""
@@ -70,18 +70,18 @@ def batches(
 
     Steps give the fraction and their results; those that come fast are sent together. The last answer has fraction 1.
     """
-    last_sent, found = time.monotonic(), list[R]()
+    last_sent, points = time.monotonic(), list[R]()
     for fraction, results in steps:
-        found += results
+        points += results
         now = time.monotonic()
-        if fraction < 1 and now - last_sent > (BATCH_INTERVAL if found else PROGRESS_INTERVAL):
+        if fraction < 1 and now - last_sent > (BATCH_INTERVAL if points else PROGRESS_INTERVAL):
             last_sent = now
             yield Progress(fraction, running.pace if running else None)
-            yield answer(found, fraction)
-            found = []
+            yield answer(points, fraction)
+            points = []
         else:
             yield None
-    yield answer(found, 1.0)
+    yield answer(points, 1.0)
 
 
 # Answers to requests of every kind

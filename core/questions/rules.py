@@ -82,7 +82,7 @@ class CompareRules(NamedQuestion["RulesResult | ComparedMechanisms"]):
 
         return (mechanism_parts if self.mechanisms else rule_parts)(self.parameters)
 
-    def result(self, found: Sequence[Any]) -> RulesResult | ComparedMechanisms:
+    def result(self, results: Sequence[Any]) -> RulesResult | ComparedMechanisms:
         """Return the results of the parts as an answer."""
         from ..lab.rules import faults
         from ..tables.rules import ComparedMechanisms, RulesResult
@@ -90,9 +90,9 @@ class CompareRules(NamedQuestion["RulesResult | ComparedMechanisms"]):
 
         p = self.parameters
         if self.mechanisms:
-            return ComparedMechanisms(p, found)
-        rows = [*faults(p), *(each for each in found if isinstance(each, RuleRow))]
-        [curves] = [each for each in found if not isinstance(each, RuleRow)]
+            return ComparedMechanisms(p, results)
+        rows = [*faults(p), *(row for row in results if isinstance(row, RuleRow))]
+        [curves] = [row for row in results if not isinstance(row, RuleRow)]
         return RulesResult(p, self.order, rows, curves, saturation_of(p, [row.rule for row in rows]))
 
     def table(self, answer: RulesResult | ComparedMechanisms) -> Table[Any]:
@@ -111,6 +111,6 @@ class CompareRules(NamedQuestion["RulesResult | ComparedMechanisms"]):
             return rules_code(p, answer.sorted, dialect, command)
         return mechanisms_code(p, answer.rows, dialect, command)
 
-    def interim(self, found: Sequence[MechanismRow], fraction: float) -> MechanismRows:
+    def interim(self, results: Sequence[MechanismRow], fraction: float) -> MechanismRows:
         """Return rows of mechanisms for the app, which asks for rules one by one."""
-        return MechanismRows(found, fraction)
+        return MechanismRows(results, fraction)

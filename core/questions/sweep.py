@@ -248,10 +248,10 @@ class SweepQuestion(NamedQuestion["SweepResult"]):
     def file_name(self) -> str:
         return "sweep"
 
-    def result(self, found: Sequence[Found]) -> SweepResult:
+    def result(self, results: Sequence[Found]) -> SweepResult:
         from ..work.sweeps import Fold
 
-        return self.swept(Fold(self.plan()).add(found))
+        return self.swept(Fold(self.plan()).add(results))
 
     def swept(self, points: Sequence[Predicted]) -> SweepResult:
         """Return these points as the answer."""

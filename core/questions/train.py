@@ -50,8 +50,8 @@ class RunRace(Question[Sequence[RaceSnapshot]]):
             for race in self.races
         )
 
-    def result(self, found: Sequence[RaceSnapshot]) -> Sequence[RaceSnapshot]:
-        return [each for each in found if each.used is not None]
+    def result(self, results: Sequence[RaceSnapshot]) -> Sequence[RaceSnapshot]:
+        return [race for race in results if race.used is not None]
 
     @property
     def words(self) -> Sequence[str]:

@@ -32,7 +32,7 @@ from .switches import RECOMPUTED, TRACED, Switches, after_optimizer_steps, why_n
 _FRAMES = 100  # of the recorder, above the deepest ones of the program
 _PATIENCE = 100  # steps without attention after which one file is given up
 _RUNNING: WeakSet[Recorder] = WeakSet()  # to be told of forks, whose hooks cannot be removed
-os.register_at_fork(after_in_child=lambda: [each.forked() for each in _RUNNING])
+os.register_at_fork(after_in_child=lambda: [session.forked() for session in _RUNNING])
 
 
 class Recorder:

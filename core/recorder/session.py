@@ -388,7 +388,7 @@ class Session:
 
     def _write(self, at_once: bool) -> None:
         self._budget.fit(self.layers)
-        layers = sorted((layer for layer in self.layers if layer.asked), key=lambda each: each.site.turn)
+        layers = sorted((layer for layer in self.layers if layer.asked), key=lambda layer: layer.site.turn)
         if not layers or not self.due:
             return
         remarks = [*self._budget.remarks(self.options.rows), *self.refused]

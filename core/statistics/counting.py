@@ -69,7 +69,7 @@ def count_inside(
         inside = (scores >= (-band - own).astype(scores.dtype)) & (scores <= (band - own).astype(scores.dtype))
     if hidden is not None:
         inside[:, edge] &= ~hidden[:, edge]
-    return np.array([np.count_nonzero(each) for each in inside.reshape(draws, -1)], np.float64)
+    return np.array([np.count_nonzero(draw) for draw in inside.reshape(draws, -1)], np.float64)
 
 
 @lru_cache(maxsize=64)

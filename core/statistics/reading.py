@@ -106,7 +106,7 @@ def columns(tally: Tally, draws: int, unbiased: bool) -> tuple[Column, ...]:
     axis = BinAxis(tally.axis.low + tally.centre, tally.axis.high + tally.centre, tally.axis.bins)
     logits = histogram(tally.counts["logits", 0], axis) if "logits" in tally.histograms else None
     result: list[Column] = []
-    sums = {name: each[..., :draws] for name, each in (tally.score_sums | tally.row_sums).items()}
+    sums = {name: sums_of[..., :draws] for name, sums_of in (tally.score_sums | tally.row_sums).items()}
     multipliers = [multiplier for _, multiplier in tally.rules]
     found = estimates(sums, tally.centre, multipliers, unbiased, tally.statistics)
     for index, (rule, multiplier) in enumerate(tally.rules):

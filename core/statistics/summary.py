@@ -145,7 +145,7 @@ def estimates(
     # Entry b of each array is the sum over all draws but draw b; the last entry, over all draws.
     left_out: dict[str, FloatArray] = {}
     for axes in (1, 2):
-        alike = {name: each for name, each in sums.items() if each.ndim == axes}
+        alike = {name: sums_of for name, sums_of in sums.items() if sums_of.ndim == axes}
         if alike:
             each: FloatArray = np.stack([*alike.values()])
             total = each.sum(axis=-1, keepdims=True)

@@ -461,4 +461,4 @@ def _scratch(tally: Tally, like: FloatArray) -> list[FloatArray]:
     """Return arrays of a block's shape, reusing memory: allocating costs more than the arithmetic."""
     if not tally.scratch or tally.scratch[0].size < like.size:
         tally.scratch = [np.empty(like.size, like.dtype) for _ in range(3)]
-    return [each[: like.size].reshape(like.shape) for each in tally.scratch]
+    return [scratch[: like.size].reshape(like.shape) for scratch in tally.scratch]

@@ -39,11 +39,13 @@ class FileCheck:
     def groups(self) -> Sequence[FaultGroup]:
         """The findings, those of one fault together; a stage differs from the baseline only where it is not wrong."""
         found = groups(replace(finding.fault, file=self.name) for finding in self.findings)
-        told = {(each.fault.label, place) for each in found if each.rule not in _OF_BASELINE for place in each.heads}
+        told = {
+            (group.fault.label, place) for group in found if group.rule not in _OF_BASELINE for place in group.heads
+        }
         return [
-            each
-            for each in found
-            if not each.heads or not all((_OF_BASELINE.get(each.rule), place) in told for place in each.heads)
+            group
+            for group in found
+            if not group.heads or not all((_OF_BASELINE.get(group.rule), place) in told for place in group.heads)
         ]
 
     @property
@@ -61,9 +63,9 @@ class FileCheck:
     @property
     def states(self) -> Sequence[str]:
         """What is said of every head, as keys of MARKS: `cause` for a finding, `downstream`, or its verdict."""
-        found = {(each.layer, each.head) for each in (*self.findings, *self.allowed) if not each.mild}
+        found = {(finding.layer, finding.head) for finding in (*self.findings, *self.allowed) if not finding.mild}
         later = () if self.comparison is None else self.comparison.downstream
-        places = {(each.test_layer.position, each.test_head) for each in later}
+        places = {(head.test_layer.position, head.test_head) for head in later}
         states: list[str] = []
         for head in self.heads:
             if (head.layer, head.head) in found:
@@ -83,13 +85,13 @@ class FileCheck:
     @property
     def notes(self) -> Sequence[tuple[str, str]]:
         """Return notes on heads and where they are; one that all heads of a layer have, once."""
-        found: dict[tuple[Layer, str], list[HeadFigures]] = {}
+        by_head: dict[tuple[Layer, str], list[HeadFigures]] = {}
         for head in self.heads:
             if head.verdict.note:
-                found.setdefault((head.layer, head.verdict.note), []).append(head)
+                by_head.setdefault((head.layer, head.verdict.note), []).append(head)
         return [
             (place, note)
-            for (layer, note), heads in found.items()
+            for (layer, note), heads in by_head.items()
             for place in (
                 [layer.place] if len(heads) == layer.heads else [layer.place_of(head.head) for head in heads]
             )
@@ -104,9 +106,9 @@ def check_statements(file: FileCheck) -> Iterator[Statement]:
     """Yield what is said of each fault, of what is allowed, of what follows from it, and notes."""
     compared, later = file.comparison, file.comparison is not None and file.comparison.downstream
     yield from fault_statements(() if later else file.heads, file.groups)
-    for each in file.allowed:
-        if each.mild:
-            yield Statement(message("allowed"), joined([file.place(each), each.message], ": "))
+    for finding in file.allowed:
+        if finding.mild:
+            yield Statement(message("allowed"), joined([file.place(finding), finding.message], ": "))
     if compared is not None and later:
         yield Statement(message("downstream"), downstream_words(compared), (), "downstream")
     for place, note in file.notes:
@@ -120,14 +122,14 @@ def right_statements(file: FileCheck) -> Iterator[Statement]:
 
 def _right(file: FileCheck) -> list[FaultGroup]:
     healthy = [head for head in file.heads if head.verdict.word == "healthy"]
-    return groups(fault for each in healthy for fault in faults_of(each))
+    return groups(fault for head in healthy for fault in faults_of(head))
 
 
 def check_counts(checked: Sequence[FileCheck]) -> str:
     """Return the line that counts heads: `32 heads: 8 wrong, 24 right`."""
     judged = {name: sum(file.judged[name] for file in checked) for name in checked[0].judged}
     left = judged["undecided"] + judged["no_evidence"]
-    allowed = sum(len(each.allowed) for each in checked)
+    allowed = sum(len(file.allowed) for file in checked)
     of_files = sum(finding.layer is None for file in checked for finding in file.findings)
     counts = [
         counted("{number} wrong", "{number} wrong", judged["with_findings"]),
@@ -142,7 +144,7 @@ def check_counts(checked: Sequence[FileCheck]) -> str:
         reasons = [message("no evidence")] if judged["no_evidence"] else []
         reasons += [message("undecided")] if judged["undecided"] else []
         shown.append(message("{number} not judged ({reasons})", number=left, reasons=joined(reasons, " · ")))
-    heads = counted("{number} head", "{number} heads", sum(len(each.heads) for each in checked))
+    heads = counted("{number} head", "{number} heads", sum(len(file.heads) for file in checked))
     if len(checked) > 1:
         heads = joined([counted("{number} file", "{number} files", len(checked)), heads], ", ")
     return message("{heads}: {counts}", heads=heads, counts=joined(shown, ", "))
@@ -156,9 +158,9 @@ def check_table(checked: Sequence[FileCheck]) -> Table[Found]:
     found = [(file, finding, False) for file in checked for finding in file.findings]
     return table_of(
         "check-2",
-        files_entry([each.capture for each in checked]),
+        files_entry([file.capture for file in checked]),
         "findings",
-        [*found, *((file, each, True) for file in checked for each in file.allowed)],
+        [*found, *((file, finding, True) for file in checked for finding in file.allowed)],
         _FOUND,
         lambda: _page(checked),
         tail=lambda _: {
@@ -167,16 +169,16 @@ def check_table(checked: Sequence[FileCheck]) -> Table[Found]:
         },
         after={
             "summary": {
-                name: sum(len(getattr(each, name)) for each in checked) for name in ("heads", "findings", "allowed")
+                name: sum(len(getattr(file, name)) for file in checked) for name in ("heads", "findings", "allowed")
             }
-            | {name: sum(each.judged[name] for each in checked) for name in checked[0].judged}
+            | {name: sum(file.judged[name] for file in checked) for name in checked[0].judged}
         },
     )
 
 
 def _page(checked: Sequence[FileCheck]) -> Iterator[Block]:
     found = [(file, finding, False) for file in checked for finding in file.findings]
-    yield page_title([each.capture for each in checked])
+    yield page_title([file.capture for file in checked])
     yield check_counts(checked)
     for file in checked:
         yield from check_statements(file)
@@ -197,26 +199,26 @@ def _marks(file: FileCheck) -> Iterator[HeadMark]:
 
 
 _FOUND: Sequence[Cell[Found]] = (
-    text_cell("place", lambda found: found[0].place(found[1])),
-    Cell("file", str, lambda found: str((found[1].layer or found[0].capture).path)),
-    Cell("layer", str, lambda found: None if found[1].layer is None else str(found[1].layer.index)),
-    Cell("layer_name", str, lambda found: None if found[1].layer is None else found[1].layer.name),
-    Cell("head", int, lambda found: found[1].head),
-    Cell("rule", str, lambda found: found[1].rule, "rule"),
-    Cell("message", str, lambda found: found[1].message, "finding"),
-    Cell("value", float, lambda found: found[1].value, "value"),
-    Cell("limit", float, lambda found: found[1].limit, "limit"),
-    Cell("allowed", bool, lambda found: found[2]),
+    text_cell("place", lambda finding: finding[0].place(finding[1])),
+    Cell("file", str, lambda finding: str((finding[1].layer or finding[0].capture).path)),
+    Cell("layer", str, lambda finding: None if finding[1].layer is None else str(finding[1].layer.index)),
+    Cell("layer_name", str, lambda finding: None if finding[1].layer is None else finding[1].layer.name),
+    Cell("head", int, lambda finding: finding[1].head),
+    Cell("rule", str, lambda finding: finding[1].rule, "rule"),
+    Cell("message", str, lambda finding: finding[1].message, "finding"),
+    Cell("value", float, lambda finding: finding[1].value, "value"),
+    Cell("limit", float, lambda finding: finding[1].limit, "limit"),
+    Cell("allowed", bool, lambda finding: finding[2]),
 )
 _CHECKED: Sequence[Cell[HeadFigures]] = (
-    Cell("file", str, lambda each: str(each.layer.path)),
-    Cell("layer", str, lambda each: str(each.layer.index)),
+    Cell("file", str, lambda head: str(head.layer.path)),
+    Cell("layer", str, lambda head: str(head.layer.index)),
     Cell("layer_name", str, "layer.name"),
     Cell("head", int),
     *(Cell(name, float) for name in ("max_logit", "capped", "spread", "token_spread")),
     *(Cell(name, float) for name in ("entropy_fraction", "one_hot_rows", "first_key_weight")),
     Cell("verdict", str, "verdict.word"),
-    Cell("note", str, lambda each: each.verdict.note or None),
+    Cell("note", str, lambda head: head.verdict.note or None),
 )
 
 
@@ -225,7 +227,7 @@ def check_junit(checked: Sequence[FileCheck]) -> str:
 
     A case is failed if it has findings.
     """
-    suites = [_suite(each) for each in checked]
+    suites = [_suite(file) for file in checked]
     cases, failed = (sum(numbers) for numbers in zip(*((c, f) for _, c, f in suites), strict=True))
     return "\n".join(
         [
@@ -247,31 +249,31 @@ def _suite(checked: FileCheck) -> tuple[str, int, int]:
             of_file.append(finding)
         else:
             of_head.setdefault((_class(finding), finding.head), []).append(finding)
-    cases = [_case(name, f"head {head}", found) for (name, head), found in of_head.items()]
+    cases = [_case(name, f"head {head}", findings) for (name, head), findings in of_head.items()]
     cases.append(_case("file", "all heads", of_file))
-    failed = sum(bool(found) for found in (*of_head.values(), of_file))
+    failed = sum(bool(findings) for findings in (*of_head.values(), of_file))
     name = _attribute(f"attn-tui check {plain(str(checked.capture.path))}")
     start = f'  <testsuite name={name} tests="{len(cases)}" failures="{failed}" errors="0">'
     return "\n".join([start, *cases, "  </testsuite>"]), len(cases), failed
 
 
-def _class(each: HeadFigures | LimitFinding) -> str:
-    assert each.layer is not None
-    return f"layer {each.layer.index} {each.layer.name}"
+def _class(thing: HeadFigures | LimitFinding) -> str:
+    assert thing.layer is not None
+    return f"layer {thing.layer.index} {thing.layer.name}"
 
 
 def _attribute(text: str) -> str:
     return f'"{escape(text)}"'
 
 
-def _case(name: str, head: str, found: Sequence[LimitFinding]) -> str:
+def _case(name: str, head: str, findings: Sequence[LimitFinding]) -> str:
     start = f"    <testcase classname={_attribute(plain(name))} name={_attribute(head)}"
-    if not found:
+    if not findings:
         return f"{start}/>"
     failures = [
-        f"      <failure type={_attribute(each.rule)} message={_attribute(plain(each.message))}>"
-        f"{escape(plain(f'{each.place}: {each.message}'), quote=False)}</failure>"
-        for each in found
+        f"      <failure type={_attribute(finding.rule)} message={_attribute(plain(finding.message))}>"
+        f"{escape(plain(f'{finding.place}: {finding.message}'), quote=False)}</failure>"
+        for finding in findings
     ]
     return "\n".join([f"{start}>", *failures, "    </testcase>"])
 

@@ -233,21 +233,21 @@ def _remarks(cost: Cost, preset: Preset | None) -> Iterator[str]:
 Variant: TypeAlias = tuple[str, Cost, Preset | None]  # what it is, its cost, and the model that it is of
 
 _VARIANT: Sequence[Cell[Variant]] = (
-    text_cell(message("layer"), lambda each: each[0]),
-    text_cell(message("attention"), lambda each: each[1].layer.kind),
-    text_cell(message("KV cache"), lambda each: binary(each[1].cache)),
-    text_cell(message("next token"), lambda each: f"{metric(each[1].next_token.total)}FLOPs"),
-    text_cell(message("in q·k and weights·v"), lambda each: f"{100 * _attending(each[1].next_token):.4g} %"),
-    text_cell(message("parameters"), lambda each: metric(each[1].all_parameters)),
-    text_cell(message("KV per token"), lambda each: binary(each[1].cache_per_token)),
-    text_cell(message("context"), lambda each: f"{each[1].layer.context:,}"),
-    text_cell(message("key heads"), lambda each: str(each[1].layer.key_heads)),
-    text_cell(message("heads"), lambda each: str(each[1].layer.heads)),
-    text_cell("d_k", lambda each: str(each[1].layer.width)),
-    text_cell("d_model", lambda each: str(each[1].layer.d_model)),
-    text_cell(message("layers"), lambda each: str(each[1].layer.layers)),
-    text_cell(message("× score"), lambda each: f"{_scale(each[1].layer, each[2])[1]:.4g}"),
-    text_cell(message("scale"), lambda each: SCALE_RULES[_scale(each[1].layer, each[2])[0]].label),
+    text_cell(message("layer"), lambda variant: variant[0]),
+    text_cell(message("attention"), lambda variant: variant[1].layer.kind),
+    text_cell(message("KV cache"), lambda variant: binary(variant[1].cache)),
+    text_cell(message("next token"), lambda variant: f"{metric(variant[1].next_token.total)}FLOPs"),
+    text_cell(message("in q·k and weights·v"), lambda variant: f"{100 * _attending(variant[1].next_token):.4g} %"),
+    text_cell(message("parameters"), lambda variant: metric(variant[1].all_parameters)),
+    text_cell(message("KV per token"), lambda variant: binary(variant[1].cache_per_token)),
+    text_cell(message("context"), lambda variant: f"{variant[1].layer.context:,}"),
+    text_cell(message("key heads"), lambda variant: str(variant[1].layer.key_heads)),
+    text_cell(message("heads"), lambda variant: str(variant[1].layer.heads)),
+    text_cell("d_k", lambda variant: str(variant[1].layer.width)),
+    text_cell("d_model", lambda variant: str(variant[1].layer.d_model)),
+    text_cell(message("layers"), lambda variant: str(variant[1].layer.layers)),
+    text_cell(message("× score"), lambda variant: f"{_scale(variant[1].layer, variant[2])[1]:.4g}"),
+    text_cell(message("scale"), lambda variant: SCALE_RULES[_scale(variant[1].layer, variant[2])[0]].label),
 )
 
 
@@ -259,14 +259,14 @@ def _attending(flops: Flops) -> float:
 def variants(cost_: Cost, preset: Preset | None) -> TextGrid:
     """Return the layer beside what it costs with other key heads, and in other contexts, and beside all models."""
     layer = cost_.layer
-    found: list[Variant] = [(message("this layer"), cost_, preset)]
+    variants: list[Variant] = [(message("this layer"), cost_, preset)]
     for count in _key_heads(layer):
         other = replace(layer, kv_heads=count, kv_latent=0, rotary=0)
-        found.append((counted("{number} key head", "{number} key heads", count), cost(other), preset))
+        variants.append((counted("{number} key head", "{number} key heads", count), cost(other), preset))
     for context in sorted({4**power for power in range(5, 11)} - {layer.context}):
         words = message("{context} tokens{texts}", context=f"{context:,}", texts="")
-        found.append((words, cost(replace(layer, context=context)), preset))
-    beside = grid(_VARIANT, found)
+        variants.append((words, cost(replace(layer, context=context)), preset))
+    beside = grid(_VARIANT, variants)
     return TextGrid(beside.header, [*beside.lines, *_models(layer.cache_format)])
 
 

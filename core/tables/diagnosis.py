@@ -45,14 +45,14 @@ def diagnosis_table(
 
     def page() -> list[Block]:
         found = [*heads]
-        several = any(each.layer.file for each in found)
+        several = any(head.layer.file for head in found)
         told = groups_of(found)
         return [
             page_title(captures),
             verdict_counts(found),
             *evidence_words(found),
             *fault_statements(found, sorted(told, key=lambda group: group.rule == "healthy")),
-            VerdictMap([head_mark(each) for each in found]),
+            VerdictMap([head_mark(head) for head in found]),
             worst_pictures(captures, told, found),
             grid(_DIAGNOSED if several else _DIAGNOSED[1:], found),
         ]
@@ -64,20 +64,20 @@ def diagnosis_table(
 
 
 _DIAGNOSED: Sequence[Cell[HeadVerdict]] = (
-    text_cell("file", lambda each: each.layer.file),
-    Cell("file", str, lambda each: str(each.layer.path)),
-    Cell("layer", str, lambda each: str(each.layer.index), "layer"),
+    text_cell("file", lambda head: head.layer.file),
+    Cell("file", str, lambda head: str(head.layer.path)),
+    Cell("layer", str, lambda head: str(head.layer.index), "layer"),
     Cell("layer_name", str, "layer.name"),
     Cell("head", int, label="head"),
     Cell("verdict", str, "verdict.word", "verdict"),
     Cell(
         "cause", str, "verdict.cause", "cause",
-        lambda each: ", ".join(" = ".join((one.cause, *one.also)) for one in each.verdict.findings)
-        or " = ".join(each.verdict.maybe) or NONE,
+        lambda head: ", ".join(" = ".join((one.cause, *one.also)) for one in head.verdict.findings)
+        or " = ".join(head.verdict.maybe) or NONE,
     ),
     Cell("also", list, "verdict.also"),
-    Cell("findings", object, lambda each: [
-        {"cause": one.cause, "also": list(one.also), "says": str(one.says)} for one in each.verdict.findings
+    Cell("findings", object, lambda head: [
+        {"cause": one.cause, "also": list(one.also), "says": str(one.says)} for one in head.verdict.findings
     ]),
     Cell("multiplier", float, "verdict.multiplier", "multiplier"),
     Cell("multiplier_error", float, "verdict.multiplier_error"),
@@ -89,7 +89,7 @@ _DIAGNOSED: Sequence[Cell[HeadVerdict]] = (
     Cell("says", str, "verdict.says"),
     Cell(
         "consequence", object,
-        lambda each: None if each.verdict.consequence is None else _numbers(each.verdict.consequence),
+        lambda head: None if head.verdict.consequence is None else _numbers(head.verdict.consequence),
     ),
 )  # fmt: skip
 
@@ -133,8 +133,8 @@ def summary(heads: Sequence[HeadVerdict]) -> dict[str, Any]:
 def verdict_counts(heads: Sequence[HeadVerdict]) -> str:
     """Return `32 heads: 8 wrong, 24 right`."""
     verdicts = [head.verdict for head in heads]
-    unusual = sum(each.is_unusual for each in verdicts)
-    words = Counter(each.word for each in verdicts)
+    unusual = sum(verdict.is_unusual for verdict in verdicts)
+    words = Counter(verdict.word for verdict in verdicts)
     found = (
         (words["cause"] + words["unexplained"], message("wrong")),
         (words["healthy"], message("right")),
@@ -182,8 +182,8 @@ def fault_statement(group: FaultGroup, right: str = "") -> Statement:
 
 def fault_statements(heads: Sequence[HeadVerdict], found: Iterable[FaultGroup]) -> Iterator[Statement]:
     """Yield what is said of faults of these heads, and which other layers are right where it is of the multiplier."""
-    for each in found:
-        yield fault_statement(each, right_layers(heads, each) if each.used is not None else "")
+    for group in found:
+        yield fault_statement(group, right_layers(heads, group) if group.used is not None else "")
 
 
 # Of a verdict, or of what a comparison says of a head: the tone of its mark, and the word for it.
@@ -199,26 +199,26 @@ MARKS: Mapping[str, tuple[Tone, str]] = {
 }
 
 
-def head_mark(each: HeadVerdict, state: str = "", rules: Sequence[str] = ()) -> HeadMark:
+def head_mark(head: HeadVerdict, state: str = "", rules: Sequence[str] = ()) -> HeadMark:
     """Return the mark of a head: its causes, or the given rules, and the multiplier.
 
     `state` is a key of MARKS, by default the verdict.
     """
-    verdict = each.verdict
+    verdict = head.verdict
     causes = rules or [" = ".join((one.cause, *one.also)) for one in verdict.findings]
     used = [] if verdict.multiplier is None else [amount(verdict.multiplier)]
-    return HeadMark(each.layer, each.head, *MARKS[state or verdict.word], joined([*causes, *used], ", "))
+    return HeadMark(head.layer, head.head, *MARKS[state or verdict.word], joined([*causes, *used], ", "))
 
 
 _PICTURED = 6  # heads
 
 
 def worst_pictures(
-    captures: Sequence[CaptureContents], found: Iterable[FaultGroup], heads: Iterable[HeadVerdict]
+    captures: Sequence[CaptureContents], groups: Iterable[FaultGroup], heads: Iterable[HeadVerdict]
 ) -> Pictures:
     """Return pictures of the first head of each fault, what is wrong first: as it was, and as it should be."""
-    verdicts = {(each.layer, each.head): each.verdict for each in heads}
-    places = [(each, each.heads[0]) for each in found if each.heads]
+    verdicts = {(head.layer, head.head): head.verdict for head in heads}
+    places = [(group, group.heads[0]) for group in groups if group.heads]
     places.sort(key=lambda place: (not place[0].fault.severe, place[0].rule == "healthy"))
 
     def draw() -> Iterator[Picture]:
@@ -243,52 +243,52 @@ _MEASURED: tuple[StageName, ...] = ("qk", "multiplier", "lse", "weights", "v", "
 _STATES: tuple[State, ...] = ("same", "differs", "follows", "downstream", "not-compared")
 
 
-def compare_table(reference: CaptureContents, test: CaptureContents, found: Comparison) -> Table[HeadComparison]:
+def compare_table(reference: CaptureContents, test: CaptureContents, comparison: Comparison) -> Table[HeadComparison]:
     """Return every stage and figure of every head, in the order of their first difference."""
-    first = found.first
+    first = comparison.first
     head = {
         "reference": {"path": str(reference.path), "model": reference.model},
         "test": {"path": str(test.path), "model": test.model},
-        "notes": found.notes,
-        "missing": found.missing,
-        "differs": found.differs,
+        "notes": comparison.notes,
+        "missing": comparison.missing,
+        "differs": comparison.differs,
         "first": None
         if first is None
         else {
             "stage": first[0].name,
             "layer": str(first[1][0].layer.index),
             "layer_name": first[1][0].layer.name,
-            "heads": [each.head for each in first[1]],
+            "heads": [layer.head for layer in first[1]],
             "says": first[0].says,
         },
-        "stages": {name: counts(found, name) for name in ORDER},
+        "stages": {name: counts(comparison, name) for name in ORDER},
     }
     return table_of(
-        "compare-2", head, "heads", found.ranked, _COMPARED,
+        "compare-2", head, "heads", comparison.ranked, _COMPARED,
         lambda: [
             Heading(
                 message("{reference} and {test}", reference=plain(reference.path.name), test=plain(test.path.name))
             ),
-            *difference_statements(found),
-            *found.notes,
-            VerdictMap([_compared_mark(each) for each in found.heads]),
-            Pictures(lambda: _compared_pictures(reference, test, found)),
-            grid(_COMPARED, found.ranked),
+            *difference_statements(comparison),
+            *comparison.notes,
+            VerdictMap([_compared_mark(head) for head in comparison.heads]),
+            Pictures(lambda: _compared_pictures(reference, test, comparison)),
+            grid(_COMPARED, comparison.ranked),
         ],
     )  # fmt: skip
 
 
-def difference_statements(found: Comparison) -> list[str | Statement]:
+def difference_statements(comparison: Comparison) -> list[str | Statement]:
     """Return what differs first, what is downstream of it, what one capture lacks, and how many heads differ."""
-    if found.first is None:
-        return [*verdict(found), *found.missing]
-    stage, heads = found.first
+    if comparison.first is None:
+        return [*verdict(comparison), *comparison.missing]
+    stage, heads = comparison.first
     where = place_in_words([(head.layer, head.head) for head in heads])
     says = joined([STAGES[stage.name], difference_in_words(heads)], ": ")
-    told = [Statement(message("FIRST DIFFERENCE"), where, (says, same_before(found)), "wrong")]
-    if found.downstream:
-        told.append(Statement(message("downstream"), downstream_words(found), (), "downstream"))
-    return [*told, *not_compared(found), *found.missing, difference_counts(found)]
+    told = [Statement(message("FIRST DIFFERENCE"), where, (says, same_before(comparison)), "wrong")]
+    if comparison.downstream:
+        told.append(Statement(message("downstream"), downstream_words(comparison), (), "downstream"))
+    return [*told, *not_compared(comparison), *comparison.missing, difference_counts(comparison)]
 
 
 def _compared_mark(comparison: HeadComparison) -> HeadMark:
@@ -297,10 +297,12 @@ def _compared_mark(comparison: HeadComparison) -> HeadMark:
     return HeadMark(comparison.layer, comparison.head, *MARKS[state], says)
 
 
-def _compared_pictures(reference: CaptureContents, test: CaptureContents, found: Comparison) -> Iterator[Picture]:
+def _compared_pictures(
+    reference: CaptureContents, test: CaptureContents, comparison: Comparison
+) -> Iterator[Picture]:
     """Yield pictures of the heads that changed most, in both captures."""
-    changed = [each for each in found.ranked if each.first is not None][: _PICTURED // 2]
-    for each in changed or found.ranked[:1]:
+    changed = [head for head in comparison.ranked if head.first is not None][: _PICTURED // 2]
+    for each in changed or comparison.ranked[:1]:
         by_file = each.first is None or each.first.name != "multiplier" or each.reference is None or each.test is None
         one, other = (
             head_picture([capture], layer, head, "", [(plain(capture.path.name), None if by_file else multiplier)])
@@ -326,74 +328,76 @@ def _stages(comparison: HeadComparison) -> dict[str, Any]:
 
 
 def _state(number: int) -> Cell[HeadComparison]:
-    return Cell(ORDER[number], str, lambda each: each.stages[number].state, in_json=False)
+    return Cell(ORDER[number], str, lambda head: head.stages[number].state, in_json=False)
 
 
 def _figure(side: str, name: str) -> Cell[HeadComparison]:
-    return Cell(f"{side}_{name}", float, lambda each: getattr(getattr(each, side), name, None), in_json=False)
+    return Cell(f"{side}_{name}", float, lambda head: getattr(getattr(head, side), name, None), in_json=False)
 
 
 _COMPARED: Sequence[Cell[HeadComparison]] = (
-    Cell("layer", str, lambda each: str(each.layer.index), "layer"),
+    Cell("layer", str, lambda head: str(head.layer.index), "layer"),
     Cell("layer_name", str, "layer.name"),
     Cell("head", int, label="head"),
-    Cell("test_layer", str, lambda each: str(each.test_layer.index)),
+    Cell("test_layer", str, lambda head: str(head.test_layer.index)),
     Cell("test_head", int, label="other head"),
-    Cell("first", str, lambda each: _first(each, lambda stage: stage.name), "first difference",
-         lambda each: _first(each, lambda stage: STAGES[stage.name]) or NONE),
+    Cell("first", str, lambda head: _first(head, lambda stage: stage.name), "first difference",
+         lambda head: _first(head, lambda stage: STAGES[stage.name]) or NONE),
     Cell("stages", object, _stages),
     *map(_state, range(len(ORDER))),
-    Cell("reference", object, lambda each: each.reference and asdict(each.reference)),
-    Cell("test", object, lambda each: each.test and asdict(each.test)),
+    Cell("reference", object, lambda head: head.reference and asdict(head.reference)),
+    Cell("test", object, lambda head: head.test and asdict(head.test)),
     *(_figure(side, name) for name in FIGURES for side in ("reference", "test")),
     Cell("divergence", float, label="KL, nats"),
     Cell("changed_rows", float),
-    text_cell("multiplier", lambda each: changed(each, "multiplier")),
-    text_cell("entropy", lambda each: changed(each, "entropy")),
-    Cell("says", str, lambda each: _first(each, lambda stage: stage.says), "what differs", in_json=False),
+    text_cell("multiplier", lambda head: changed(head, "multiplier")),
+    text_cell("entropy", lambda head: changed(head, "entropy")),
+    Cell("says", str, lambda head: _first(head, lambda stage: stage.says), "what differs", in_json=False),
 )  # fmt: skip
 
 
-def counts(found: Comparison, stage: StageName) -> dict[str, int]:
+def counts(comparison: Comparison, stage: StageName) -> dict[str, int]:
     """Return how many heads have each state at a stage."""
-    states = Counter(head.stages[ORDER.index(stage)].state for head in found.heads)
+    states = Counter(head.stages[ORDER.index(stage)].state for head in comparison.heads)
     return {state: states[state] for state in _STATES}
 
 
-def verdict(found: Comparison) -> list[str]:
+def verdict(comparison: Comparison) -> list[str]:
     """Return what a comparison found: outputs that are not compared, then the first difference."""
-    heads = len(found.heads)
-    if found.first is None:
-        same = "{number} heads" if found.missing else "{number} heads, everything that can be compared is the same"
-        return [*not_compared(found), message(same, number=heads)]
-    stage, where = found.first
+    heads = len(comparison.heads)
+    if comparison.first is None:
+        same = (
+            "{number} heads" if comparison.missing else "{number} heads, everything that can be compared is the same"
+        )
+        return [*not_compared(comparison), message(same, number=heads)]
+    stage, where = comparison.first
     template = "first difference: {stage}, {place}: {difference}"
-    place = place_in_words([(each.layer, each.head) for each in where])
+    place = place_in_words([(head.layer, head.head) for head in where])
     return [
-        *not_compared(found),
+        *not_compared(comparison),
         message(template, stage=STAGES[stage.name], place=place, difference=difference_in_words(where)),
-        *(words for words in (same_before(found), downstream_words(found)) if words),
-        difference_counts(found),
+        *(words for words in (same_before(comparison), downstream_words(comparison)) if words),
+        difference_counts(comparison),
     ]
 
 
-def not_compared(found: Comparison) -> list[str]:
+def not_compared(comparison: Comparison) -> list[str]:
     """Return why outputs of layers are not compared."""
     words = "output of layer {layer} not compared: {why}"
-    return [message(words, layer=layer, why=why) for layer, why in found.changed.items()]
+    return [message(words, layer=layer, why=why) for layer, why in comparison.changed.items()]
 
 
-def difference_counts(found: Comparison) -> str:
+def difference_counts(comparison: Comparison) -> str:
     """Return `32 heads: 8 differ, 8 downstream, 16 the same`."""
-    differ, later = sum(head.first is not None for head in found.heads), len(found.downstream)
-    same = len(found.heads) - differ - later
+    differ, later = sum(head.first is not None for head in comparison.heads), len(comparison.downstream)
+    same = len(comparison.heads) - differ - later
     words = (
         counted("{number} differs", "{number} differ", differ),
         counted("{number} downstream", "{number} downstream", later),
         counted("{number} the same", "{number} the same", same),
     )
     counts = joined([word for word, number in zip(words, (differ, later, same), strict=True) if number], ", ")
-    heads = counted("{number} head", "{number} heads", len(found.heads))
+    heads = counted("{number} head", "{number} heads", len(comparison.heads))
     return message("{heads}: {counts}", heads=heads, counts=counts)
 
 

@@ -25,10 +25,10 @@ def data(value: Any) -> Any:
     """Return a value as JSON has it: an estimate is an object, and a number that is not finite None."""
     if isinstance(value, Estimate):
         number, stderr = pair(value)
-        found = {"value": number, "stderr": stderr}
-        return found | {"stderr_at_least": existing(value.stderr)} if value.is_rough else found
+        numbers = {"value": number, "stderr": stderr}
+        return numbers | {"stderr_at_least": existing(value.stderr)} if value.is_rough else numbers
     if isinstance(value, Mapping):
-        return {name: data(each) for name, each in cast("Mapping[str, Any]", value).items()}
+        return {name: data(item) for name, item in cast("Mapping[str, Any]", value).items()}
     if isinstance(value, list | tuple):
         return [*map(data, cast("Sequence[Any]", value))]
     return existing(value) if isinstance(value, float) else value

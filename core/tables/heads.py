@@ -132,7 +132,7 @@ def inspect_table(
         return [
             Heading(" · ".join(filter(None, [*title, words(columns[0].apart)]))),
             _status_counts(found),
-            VerdictMap([_mark(each) for each in found]),
+            VerdictMap([_mark(head) for head in found]),
             _pictures(captures, found),
             _heads_grid(found),
         ]
@@ -180,7 +180,9 @@ def head_picture(
     from ..captures.rules import file_rule, named_rule
     from ..diagnosis.heads.attention import attention_matrix
 
-    [capture] = captures if len(captures) == 1 else [each for each in captures if each.path == layer.path][:1]
+    [capture] = (
+        captures if len(captures) == 1 else [candidate for candidate in captures if candidate.path == layer.path][:1]
+    )
     assert isinstance(capture, CaptureFile), "only a file with its numbers is drawn"
     matrices: list[tuple[str, AttentionCells | str]] = []
     for caption, multiplier in scales:
@@ -218,8 +220,8 @@ def _heads_grid(heads: Sequence[Inspected]) -> TextGrid:
     """Return a line for each head and scale: its statistics, its status, and any reasons."""
 
     def statistic(name: str) -> Cell[Line]:
-        found = STATISTIC[name]
-        return text_cell(statistic_name(found), lambda line: short_cell(line[2].measured[name], found))
+        statistic = STATISTIC[name]
+        return text_cell(statistic_name(statistic), lambda line: short_cell(line[2].measured[name], statistic))
 
     files = any(head.subject.layer.file for head, _ in heads)
     cells: list[Cell[Line]] = [
@@ -238,12 +240,12 @@ def _heads_grid(heads: Sequence[Inspected]) -> TextGrid:
 
 
 _REPLAYED: Sequence[Cell[RuleReplay]] = (
-    Cell("rules", list, label=message("rule"), words=lambda found: " = ".join(found.rules)),
+    Cell("rules", list, label=message("rule"), words=lambda rule: " = ".join(rule.rules)),
     Cell("multiplier", float, label=message("multiplier")),
     Cell("divergence", float, label="KL"),
     Cell("entropy", float, label=message("entropy")),
-    Cell("entropy_change", float, label=message("change"), words=lambda found: f"{found.entropy_change:+.3f}"),
-    Cell("one_hot_rows", float, label=message("one-hot %"), words=lambda found: f"{100 * found.one_hot_rows:.1f}"),
+    Cell("entropy_change", float, label=message("change"), words=lambda rule: f"{rule.entropy_change:+.3f}"),
+    Cell("one_hot_rows", float, label=message("one-hot %"), words=lambda rule: f"{100 * rule.one_hot_rows:.1f}"),
     Cell("saturation", float, label=message("saturation")),
 )
 
@@ -254,7 +256,7 @@ def replay_table(captures: Sequence[CaptureContents], heads: Iterable[Replay], a
     def element(replay: Replay) -> dict[str, Any]:
         return {
             **dict(zip(_PLACE, _place(replay.layer, replay.head), strict=True)),
-            "replayed": [entry(_REPLAYED, found) for found in replay.replayed],
+            "replayed": [entry(_REPLAYED, rule) for rule in replay.replayed],
             "left_out": replay.left_out,
             "remedied_by": None if replay.remedy is None else replay.remedy.rules[0],
         }

@@ -74,7 +74,7 @@ _RULES: Mapping[str, str] = {
 def html_page(blocks: Iterable[Block], say: Say = str, language: str = "en") -> str:
     """Return a page; `language` is that of what `say` returns."""
     shown = [*blocks]
-    title = next((each for each in shown if isinstance(each, str)), "attn-tui")
+    title = next((part for part in shown if isinstance(part, str)), "attn-tui")
     lines = (
         "<!doctype html>",
         f'<html lang="{"zh-Hans" if language == "zh" else language}">',
@@ -102,7 +102,7 @@ def _styles() -> str:
     light, dark = (";".join(f"--{name}:{pair[at]}" for name, pair in _COLOURS.items()) for at in (0, 1))
     rules = [f".attn-tui{{{light}}}", f"@media(prefers-color-scheme:dark){{.attn-tui{{{dark}}}}}"]
     for selectors, declarations in _RULES.items():
-        scoped = ",".join(f".attn-tui {each}".rstrip() for each in selectors.split(", "))
+        scoped = ",".join(f".attn-tui {selector}".rstrip() for selector in selectors.split(", "))
         rules.append(f"{scoped}{{{declarations}}}")
     return "\n".join(rules)
 
@@ -199,7 +199,7 @@ def _cell(mark: HeadMark | None, say: Say) -> str:
 
 
 def _pictures(block: Pictures, say: Say) -> str:
-    figures = "\n".join(_figure(each, say) for each in block.draw())
+    figures = "\n".join(_figure(picture, say) for picture in block.draw())
     if not figures:
         return ""
     about = message("Rows are queries, columns keys. The colour is as strong as √weight; hidden keys are grey.")

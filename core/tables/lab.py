@@ -188,8 +188,8 @@ def sweep_table(
             yield from ([*row, reached] for row in _rows(side, sweep.written))
 
     def page() -> list[Block]:
-        found = replace(sweep, points=[*measured])
-        return page_of(fixed_words(found), _grid(found), remarks(found), command)
+        result = replace(sweep, points=[*measured])
+        return page_of(fixed_words(result), _grid(result), remarks(result), command)
 
     return Table(
         "sweep-2", head, "points", measured, lambda each: [element(each)],
@@ -207,8 +207,8 @@ def _grid(sweep: SweepResult) -> TextGrid:
         lines.append(place_words(sweep, point))
         for statistic in statistics:
             for _, column, exact in _sides(point.measurement, prediction):
-                found = column.measured[statistic.name], Estimate(exact.values[statistic.name], None)
-                lines[-1] += [cell(each, statistic) for each in found]
+                numbers = column.measured[statistic.name], Estimate(exact.values[statistic.name], None)
+                lines[-1] += [cell(each, statistic) for each in numbers]
     return TextGrid([*place_titles(sweep), *(f"{s.label}, {title}" for s in statistics for title in titles)], lines)
 
 
@@ -216,8 +216,8 @@ def fixed_words(sweep: SweepResult, always: Sequence[str] = tuple(FIELD)) -> lis
     """Return `keys 128`, …: the parameters that all points share, if in `always` or not at their default."""
     p, (name, values) = sweep.parameters, sweep.vary or ("seed", [sweep.parameters.seed])
     each = [p.with_value(name, value) for value in values]
-    found = [notable_words(at, sweep.fixed, always) for at in each]
-    return max(found, key=len)  # at some values of the second axis, more parameters have an effect
+    words = [notable_words(at, sweep.fixed, always) for at in each]
+    return max(words, key=len)  # at some values of the second axis, more parameters have an effect
 
 
 def place_titles(sweep: SweepResult) -> list[str]:

@@ -37,21 +37,21 @@ def claims_table(outcomes: Sequence[Outcome]) -> Table[Outcome]:
             "reason": outcome.reason,
             "why": claim.why,
             "figures": [
-                {name: getattr(found, name) for name in ("label", "claimed", "measured", "exact", "agrees")}
-                for found in outcome.findings
+                {name: getattr(finding, name) for name in ("label", "claimed", "measured", "exact", "agrees")}
+                for finding in outcome.findings
             ],
         }
 
     def rows(outcome: Outcome) -> Iterator[list[Any]]:
         place = [outcome.claim.id, outcome.verdict]
-        for found in outcome.findings:
-            measured = pair(found.measured or NOTHING)
-            yield [*place, found.label, found.claimed, *measured, found.exact, found.agrees]
+        for finding in outcome.findings:
+            measured = pair(finding.measured or NOTHING)
+            yield [*place, finding.label, finding.claimed, *measured, finding.exact, finding.agrees]
         if not outcome.findings:
             yield [*place, *[None] * 6]
 
     def page() -> list[Block]:
-        lines = [(VERDICT_WORDS[each.verdict], each.claim.statement, each.reason) for each in outcomes]
+        lines = [(VERDICT_WORDS[outcome.verdict], outcome.claim.statement, outcome.reason) for outcome in outcomes]
         return [TextGrid(("verdict", "claim", "because"), lines, of_words=True)]
 
     return Table("claims-1", {}, "claims", outcomes, lambda each: [element(each)], _CLAIM_COLUMNS, rows, page)

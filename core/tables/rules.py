@@ -123,11 +123,11 @@ def mechanism_word(row: MechanismRow) -> str:
     return message("{mechanism} with sink", mechanism=word) if row.with_sink else word
 
 
-def mechanisms_table(found: ComparedMechanisms, command: str) -> Table[MechanismRow]:
+def mechanisms_table(answer: ComparedMechanisms, command: str) -> Table[MechanismRow]:
     """Return each mechanism at each d_k, and the command that reproduces them."""
     unit = STATISTIC["logit_std"]
-    asked = {name: getattr(found.parameters, name) for name in FIELD if name not in NOT_OF_MECHANISMS}
-    names = [*found.rows[0].measured] if found.rows else []
+    asked = {name: getattr(answer.parameters, name) for name in FIELD if name not in NOT_OF_MECHANISMS}
+    names = [*answer.rows[0].measured] if answer.rows else []
     cells: list[Cell[MechanismRow]] = [
         text_cell("mechanism", mechanism_word),
         text_cell("scale", lambda row: scale_rule(row.rule).label),
@@ -148,9 +148,9 @@ def mechanisms_table(found: ComparedMechanisms, command: str) -> Table[Mechanism
         "mechanisms-1",
         {"command": command, "parameters": asked},
         "points",
-        found.rows,
+        answer.rows,
         cells,
-        lambda: page_of(mechanisms_words(found.parameters), grid(cells, found.rows), (), command),
+        lambda: page_of(mechanisms_words(answer.parameters), grid(cells, answer.rows), (), command),
         asked,
     )
 

@@ -25,28 +25,28 @@ RESULT: Sequence[Cell[RaceResult]] = (
     Cell("multiplier", float),
     Cell(
         "loss", float, label=message("final loss"), room=15,
-        words=lambda each: NONE if math.isnan(each.loss) else each.loss_text,
+        words=lambda row: NONE if math.isnan(row.loss) else row.loss_text,
     ),
     Cell("loss_error", float),
-    Cell("recalled", float, label=message("recalled"), words=lambda each: _share(each.recalled)),
+    Cell("recalled", float, label=message("recalled"), words=lambda row: _share(row.recalled)),
     Cell(
         "steps_to_learn", float, label=message("steps to 90 %"),
-        words=lambda each: in_sense("never", "learned")
-        if each.steps_to_learn is None
-        else f"{each.steps_to_learn:.0f}",
+        words=lambda row: in_sense("never", "learned")
+        if row.steps_to_learn is None
+        else f"{row.steps_to_learn:.0f}",
     ),
     Cell(
         "diverged", float, label=message("diverged"),
-        words=lambda each: _share(each.diverged) if each.diverged else "none",
+        words=lambda row: _share(row.diverged) if row.diverged else "none",
     ),
     Cell("entropy_before", float),
     Cell("entropy_after", float),
     text_cell(
-        message("entropy"), lambda each: f"{100 * each.entropy_before:.0f} → {_share(each.entropy_after)}", room=11
+        message("entropy"), lambda row: f"{100 * row.entropy_before:.0f} → {_share(row.entropy_after)}", room=11
     ),
     Cell(
         "gradient_before", float, label=message("first gradient"),
-        words=lambda each: digits(float(f"{each.gradient_before:.2g}")),
+        words=lambda row: digits(float(f"{row.gradient_before:.2g}")),
     ),
 )  # fmt: skip
 
@@ -121,29 +121,29 @@ def trend_cells(shown: RunSnapshot) -> list[Cell[HeadTrend]]:
     per = counted("per step", "per {number:,} steps", shown.per)
     limit = message("steps to {limit:g}", limit=shown.limit)
     return [
-        Cell("layer", str, lambda each: shown.layers[each.layer], "layer"),
+        Cell("layer", str, lambda head: shown.layers[head.layer], "layer"),
         Cell("head", int, label="head"),
-        Cell("max_logit", float, "value", "largest |logit|", lambda each: logit_words(each.value), short="|logit|"),
+        Cell("max_logit", float, "value", "largest |logit|", lambda head: logit_words(head.value), short="|logit|"),
         Cell("over", bool),
         Cell("first_over", int, label=past["first_over"]),
-        Cell("peak", float, label=past["peak"], words=lambda each: logit_words(each.peak)),
+        Cell("peak", float, label=past["peak"], words=lambda head: logit_words(head.peak)),
         Cell("peak_step", int, label=past["peak_step"]),
         Cell(
-            "growth_per_1000_steps", float, lambda each: each.growth(), per,
-            lambda each: growth_words(each, shown.per), short=message("per {steps:,}", steps=shown.per),
+            "growth_per_1000_steps", float, lambda head: head.growth(), per,
+            lambda head: growth_words(head, shown.per), short=message("per {steps:,}", steps=shown.per),
         ),
         Cell(
             "passes_limit_in", float, "passes_in", limit, passes_words,
             short=message("to {limit:g}", limit=shown.limit),
         ),
-        Cell("change", float, change, since, lambda each: change_words(change(each)), short=message("change")),
+        Cell("change", float, change, since, lambda head: change_words(change(head)), short=message("change")),
     ]  # fmt: skip
 
 
 def growth_words(trend: HeadTrend, per: int) -> str:
     """Return the factor by which the largest |logit| grows over `per` steps."""
-    found = trend.growth(per)
-    return NONE if found is None else f"× {_fixed(found, 3 if found < _MANIFOLD else 1)}"
+    growth = trend.growth(per)
+    return NONE if growth is None else f"× {_fixed(growth, 3 if growth < _MANIFOLD else 1)}"
 
 
 def passes_words(trend: HeadTrend) -> str:

@@ -177,7 +177,7 @@ def notable_words(parameters: Parameters, names: Iterable[str], always: Collecti
     return parameter_words(parameters, [FIELD[name] for name in names if name in always or name in changed])
 
 
-def theory_title(each: Iterable[Parameters]) -> str:
+def theory_title(settings: Iterable[Parameters]) -> str:
     """Return the title of exact values; beside measurements in a rounded format it names the arithmetic."""
-    rounded = any(p.precision in ROUNDED for p in each)
+    rounded = any(p.precision in ROUNDED for p in settings)
     return message("theory (exact arithmetic)") if rounded else message("theory")

@@ -201,18 +201,20 @@ def columns_of(cells: Iterable[Cell[T]]) -> dict[str, type]:
 
 def row(cells: Iterable[Cell[T]], thing: T) -> list[Any]:
     """Return the values of those columns."""
-    found: list[Any] = []
+    values: list[Any] = []
     for cell in cells:
         if cell.name and cell.kind is not object:
             value = cell.value(thing)
-            found += pair(value) if isinstance(value, Estimate) else [" ".join(value) if cell.kind is list else value]
-    return found
+            values += (
+                pair(value) if isinstance(value, Estimate) else [" ".join(value) if cell.kind is list else value]
+            )
+    return values
 
 
 def grid(cells: Iterable[Cell[T]], things: Iterable[T], of_words: bool = False) -> TextGrid:
     """Return the things as a table for people."""
     shown = [cell for cell in cells if cell.label]
-    lines = [[cell.text(each) for cell in shown] for each in things]
+    lines = [[cell.text(thing) for cell in shown] for thing in things]
     return TextGrid([cell.label for cell in shown], lines, of_words)
 
 
@@ -242,7 +244,7 @@ def pieces(table: Table[T], format: Data) -> Iterator[str]:
             yield from _json(table)
         case "jsonl":
             things = table.things if table.asked is not None else [*table.things]
-            count = sum(len([*table.elements(each)]) for each in things) if table.asked is None else table.asked
+            count = sum(len([*table.elements(thing)]) for thing in things) if table.asked is None else table.asked
             yield json_line({**_head(table), **table.after, "lines": count})
             for thing in things:
                 yield "".join(map(json_line, table.elements(thing)))
@@ -326,7 +328,7 @@ def parquet_pieces(table: Table[T]) -> Iterator[bytes]:
     with write.ParquetWriter(sink, schema) as writer:
         while group := [*islice(rows, _ROWS)]:
             columns: list[Sequence[Any]] = [*zip(*group, strict=True)]
-            arrays = [arrow.array(column, each.type) for column, each in zip(columns, schema, strict=True)]
+            arrays = [arrow.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
             writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
             yield sink.taken()
     yield sink.taken()

@@ -142,11 +142,11 @@ def _values(
     c: float, p: Parameters, moments: ScoreMoments, within: float | None, rows: _Rows
 ) -> Mapping[str, float | None]:
     """Return the expectation of each statistic at multiplier c."""
-    found = _logit_values(c, p, moments, within, rows)
+    values = _logit_values(c, p, moments, within, rows)
     if p.sink == "none":
         means = _attention_values(c, rows)
-        found |= _of_equals(p, rows) | means | _gradient_values(c, p, rows, means)
-    return _complete(found)
+        values |= _of_equals(p, rows) | means | _gradient_values(c, p, rows, means)
+    return _complete(values)
 
 
 def _of_others(c: float, p: Parameters, rows: _Rows) -> Mapping[str, float | None]:
@@ -158,8 +158,8 @@ def _of_others(c: float, p: Parameters, rows: _Rows) -> Mapping[str, float | Non
     return _complete(found | _of_equals(p, rows))
 
 
-def _complete(found: Mapping[str, float | None]) -> Mapping[str, float | None]:
-    return {name: found.get(name) for name in STATISTIC}
+def _complete(values: Mapping[str, float | None]) -> Mapping[str, float | None]:
+    return {name: values.get(name) for name in STATISTIC}
 
 
 def _of_equals(p: Parameters, rows: _Rows) -> dict[str, float | None]:
@@ -281,7 +281,7 @@ def deviations(
 def _deviations(
     measured: Column, predicted: PredictedColumn, p: Parameters, draws: int
 ) -> Mapping[str, float | None]:
-    found: dict[str, float | None] = dict.fromkeys(measured.measured)
+    values: dict[str, float | None] = dict.fromkeys(measured.measured)
     unlike, rows = _not_comparable(predicted, p), p.batch * p.n_queries
     # If none of a thousand rows is one-hot, all draws agree on 0, although the true share may be above 0.
     of_shares = {
@@ -289,7 +289,7 @@ def _deviations(
         "logit_within_3sd": rows * p.n_keys,
     }
     for name, exact in predicted.values.items():
-        if exact is None or name in unlike or name not in found:
+        if exact is None or name in unlike or name not in values:
             continue
         estimate = measured.measured[name]
         value, stderr = estimate
@@ -301,10 +301,10 @@ def _deviations(
         # A gradient is a sum of keys, which may cancel up to its rounding.
         rounding = 1e-6 * abs(measured.multiplier) * p.std_k * math.sqrt(p.d_k) if name in _SUMS_OF_KEYS else 0.0
         if abs(difference) <= max(1e-5 * max(abs(exact), abs(value)), rounding):
-            found[name] = 0.0  # within the precision of the measurement
+            values[name] = 0.0  # within the precision of the measurement
         elif stderr:
-            found[name] = normal_equivalent(difference / stderr, draws - 1)
-    return found
+            values[name] = normal_equivalent(difference / stderr, draws - 1)
+    return values
 
 
 def normal_equivalent(t: float, degrees: int) -> float:

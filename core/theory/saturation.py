@@ -45,7 +45,7 @@ def saturation(parameters: Parameters, rule: ScaleName) -> Saturation | None:
     if found is None:
         return None
     spreads, reaches, saturated_at = found
-    spread, reach = (float(each[at - _WIDTHS[0]]) for each, at in ((spreads, p.d_k), (reaches, max(p.d_k, REACH))))
+    spread, reach = (float(curve[at - _WIDTHS[0]]) for curve, at in ((spreads, p.d_k), (reaches, max(p.d_k, REACH))))
     low, high = (float(spreads[d_k - _WIDTHS[0]]) / threshold for d_k in WAY)
     return Saturation(threshold, spread, reach, saturated_at, (low, high), decides)
 
@@ -151,11 +151,11 @@ def _capped_at(p: Parameters, rule: ScaleName, setting: RuleSetting, threshold: 
 
 def saturation_of(parameters: Parameters, rules: Iterable[ScaleName]) -> dict[ScaleName, Saturation | None]:
     """Return where softmax saturates under each rule that has a multiplier at this d_k."""
-    found: dict[ScaleName, Saturation | None] = {}
+    by_rule: dict[ScaleName, Saturation | None] = {}
     for rule in rules:
         with suppress(ParameterError):
-            found[rule] = saturation(parameters, rule)
-    return found
+            by_rule[rule] = saturation(parameters, rule)
+    return by_rule
 
 
 @lru_cache(maxsize=64)

@@ -116,12 +116,12 @@ def _normalised(weights: RaceWeights, x: FloatArray, how: Normalise) -> tuple[Fl
     """Return the scores of normalised queries and keys."""
     runs, (many, batch, pairs, width) = len(weights.query), x.shape
     flat = x.reshape(many, batch * pairs, width)
-    raw = [flat @ each.mT for each in (weights.query, weights.key)]
-    q, k = (normalised(each, how).reshape(runs, batch, pairs, -1) for each in raw)
+    raw = [flat @ w.mT for w in (weights.query, weights.key)]
+    q, k = (normalised(x, how).reshape(runs, batch, pairs, -1) for x in raw)
 
     def backward(d_scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         d_q, d_k = (d_scores @ k).reshape(raw[0].shape), (d_scores.mT @ q).reshape(raw[1].shape)
-        d_q, d_k = (normalised_backward(each, one, how) for each, one in zip((d_q, d_k), raw, strict=True))
+        d_q, d_k = (normalised_backward(d, one, how) for d, one in zip((d_q, d_k), raw, strict=True))
         return d_q.mT @ flat, d_k.mT @ flat
 
     return q @ k.mT, backward
@@ -230,11 +230,11 @@ class _Part:
         groups = groupby(order, key=lambda rule: raced_rule(race.rules[rule]).normalise)
         self.groups = [_Group(race, list(same), first) for _, same in groups]
 
-    def step(self, rate: float, found: Sequence[FloatArray]) -> None:
+    def step(self, rate: float, gradients: Sequence[FloatArray]) -> None:
         """Take one step with all runs; write their numbers into `found`, (rules, seeds) each."""
         examples = self._drawn()
         for group in self.groups:
-            group.step(examples, rate, found)
+            group.step(examples, rate, gradients)
 
     def use(self, found: FloatArray) -> None:
         """Write into `found` what weights trained under one rule recall under another: (trained, used, seeds)."""
@@ -251,7 +251,9 @@ class _Part:
     def _drawn(self) -> Examples:
         """Draw examples, with a first axis of seeds."""
         drawn = [draw(self.task, rng) for rng in self.generators]
-        return Examples(np.stack([each.keys for each in drawn]), np.stack([each.labels for each in drawn]))
+        return Examples(
+            np.stack([example.keys for example in drawn]), np.stack([example.labels for example in drawn])
+        )
 
 
 class _Group:
@@ -271,7 +273,7 @@ class _Group:
         """Return the places of the runs under one of its rules."""
         return slice(place * self.seeds, (place + 1) * self.seeds)
 
-    def step(self, examples: Examples, rate: float, found: Sequence[FloatArray]) -> None:
+    def step(self, examples: Examples, rate: float, gradients: Sequence[FloatArray]) -> None:
         """Take one step with all runs; write their numbers into `found`, (rules, seeds) each."""
         count = len(self.rules)
         repeated = Examples(np.concatenate([examples.keys] * count), np.concatenate([examples.labels] * count))
@@ -280,7 +282,7 @@ class _Group:
             flat = [part.reshape(len(part), -1) for part in seen.gradients[:2]]
             norm = np.sqrt(sum(np.vecdot(part, part).astype(np.float64) for part in flat))
             self.optimiser.step(self.weights, seen.gradients, rate)
-        for into, values in zip(found, (seen.loss, seen.recalled, seen.entropy, norm), strict=True):
+        for into, values in zip(gradients, (seen.loss, seen.recalled, seen.entropy, norm), strict=True):
             into[self.rules] = values.reshape(count, self.seeds)
 
 
@@ -289,7 +291,7 @@ def results(curves: LearningCurves) -> list[RaceResult]:
     race, done = curves.race, curves.done
     last = slice(max(done - _WINDOW, 0), done)
     setting, recalled = race.setting, recalled_at_end(curves)
-    found: list[RaceResult] = []
+    results: list[RaceResult] = []
     for number, rule in enumerate(race.rules):
         loss = curves.loss[number, :, last].mean(axis=1)
         whole = np.isfinite(loss) & (loss < _LOST * math.log(race.task.labels))
@@ -297,7 +299,7 @@ def results(curves: LearningCurves) -> list[RaceResult]:
         error = float(kept.std(ddof=1) / math.sqrt(len(kept))) if len(kept) > 1 else None
         steps = _steps_to_learn(curves.recalled[number, :, :done])
         learned = np.isfinite(steps)
-        found.append(
+        results.append(
             RaceResult(
                 rule=rule,
                 multiplier=multiplier(rule, setting),
@@ -311,7 +313,7 @@ def results(curves: LearningCurves) -> list[RaceResult]:
                 gradient_before=float(np.median(curves.gradient[number, :, 0])),
             )
         )
-    return found
+    return results
 
 
 def recalled_at_end(curves: LearningCurves) -> FloatArray:

@@ -120,18 +120,18 @@ def parse_rules(text: str) -> tuple[ScaleName, ...]:
 
     Raise InputError if one is not a rule, and ParameterError if a formula is faulty.
     """
-    found: dict[ScaleName, None] = {}
+    names: dict[ScaleName, None] = {}
     for part in split_outside_parentheses(text):
         word = part.strip().removeprefix("×").removeprefix("x ").strip()
         name = word.replace("-", "_")
         if name in SCALE_RULES:
             raced_rule(name)
-            found[name] = None
+            names[name] = None
         elif word and is_formula(word):
-            found[word] = None
+            names[word] = None
         else:
             raise InputError("{word!r} is not a scale rule", word=word)
-    return tuple(found)
+    return tuple(names)
 
 
 def fault_of(race: Race) -> str:

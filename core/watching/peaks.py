@@ -14,15 +14,15 @@ _AT_ONCE = 64  # steps whose arrays are stacked
 
 def peaks_of(steps: Iterable[WatchStep], limit: float) -> dict[Heads, Peaks]:
     """Return the peaks over these steps, and over those dropped before each, for each set of heads that they have."""
-    found: dict[Heads, list[Peaks]] = {}
+    by_heads: dict[Heads, list[Peaks]] = {}
     for step in steps:
         for heads, dropped in step.dropped.items():
-            _add(found, heads, dropped)
+            _add(by_heads, heads, dropped)
         table = logits(step)
         if table is not None:
             at = np.full(table.shape, float(step.step))
-            _add(found, heads_of(step), Peaks(table, at, np.where(table > limit, at, math.inf)))
-    return {heads: _joined(parts) for heads, parts in found.items()}
+            _add(by_heads, heads_of(step), Peaks(table, at, np.where(table > limit, at, math.inf)))
+    return {heads: _joined(parts) for heads, parts in by_heads.items()}
 
 
 def heads_of(step: WatchStep) -> Heads:

@@ -42,9 +42,9 @@ def measured(path: Path, number: int) -> WatchStep:
     rows: dict[str, list[list[float]]] = {name: [] for name in (MAX_LOGIT, *_STATISTICS)}
     notes: list[str] = []
     for layer in capture.layers:
-        found = [_head(capture, layer, head, notes) for head in range(layer.heads)]
+        heads = [_head(capture, layer, head, notes) for head in range(layer.heads)]
         for name, table in rows.items():
-            table.append([each[name] for each in found])
+            table.append([head[name] for head in heads])
     scales = {layer.scale for layer in capture.layers}
     return WatchStep(
         step=number if capture.step is None else capture.step,
@@ -92,19 +92,19 @@ def added(
     every second one of the older half is dropped, again and again; first and last stay. The step after a dropped one
     keeps its peaks; all those of a history are of one limit.
     """
-    found = [step for step in history if since is None or step.step < since]
+    earlier = [step for step in history if since is None or step.step < since]
     for step in steps:
-        place = bisect_left(found, step.step, key=_number)
-        if place < len(found) and found[place].step == step.step:
-            found[place] = replace(step, dropped=found[place].dropped)
+        place = bisect_left(earlier, step.step, key=_number)
+        if place < len(earlier) and earlier[place].step == step.step:
+            earlier[place] = replace(step, dropped=earlier[place].dropped)
         else:
-            found.insert(place, step)
-        if len(found) > KEPT:
-            half = len(found) // 2
+            earlier.insert(place, step)
+        if len(earlier) > KEPT:
+            half = len(earlier) // 2
             for at in range(1, half, 2):
-                found[at + 1] = replace(found[at + 1], dropped=_peaks_before(found[at], found[at + 1], limit))
-            found[:half] = found[:half:2]
-    return tuple(found)
+                earlier[at + 1] = replace(earlier[at + 1], dropped=_peaks_before(earlier[at], earlier[at + 1], limit))
+            earlier[:half] = earlier[:half:2]
+    return tuple(earlier)
 
 
 def _peaks_before(dropped: WatchStep, after: WatchStep, limit: float) -> Mapping[Heads, Peaks]:
@@ -254,12 +254,12 @@ def _chosen(lines: list[_Line], last: int, wanted: Collection[int], limit: float
 
 def _may_be_over(line: bytes, limit: float) -> bool:
     """Return whether a line may have a logit over the limit; False only if all its logits are finite and below."""
-    found = _LOGITS.search(line)
-    if found is None:
+    match = _LOGITS.search(line)
+    if match is None:
         return b"max_logit" in line or b"\\" in line
-    if b"N" in found[1] or _UNSCALED.search(line):  # NaN
+    if b"N" in match[1] or _UNSCALED.search(line):  # NaN
         return True
-    numbers = found[1].translate(None, b"[] \t\r").replace(b"null", b"0").rstrip(b",")
+    numbers = match[1].translate(None, b"[] \t\r").replace(b"null", b"0").rstrip(b",")
     try:
         return max(map(float, numbers.split(b","))) > limit
     except ValueError:
@@ -330,9 +330,13 @@ def _listed(path: Path, cursor: Cursor, wanted: Collection[int], newest: int) ->
     are read and an even choice of the older ones. Of fewer that are asked for, the `newest`, and those in `wanted`.
     """
     now: dict[str, _Found] = {}
-    for each in path.iterdir():
-        if each.suffix in _ENDINGS and not each.name.startswith(".") and (signature := _signature(each)) is not None:
-            now[each.name] = (each.name, *signature)
+    for entry in path.iterdir():
+        if (
+            entry.suffix in _ENDINGS
+            and not entry.name.startswith(".")
+            and (signature := _signature(entry)) is not None
+        ):
+            now[entry.name] = (entry.name, *signature)
     half = frozenset(found for found in cursor.half.intersection(now.values()) if _is_young(found[1]))
     files = cursor.files.intersection(now.values()) - (cursor.half - half)
     over = cursor.over or bool(cursor.files and not files)
@@ -366,8 +370,8 @@ def _signature(path: Path) -> tuple[int, int] | None:
 
 def _order(name: str) -> tuple[int, str]:
     """Return the step in a file's name, its last number, and the name."""
-    found = _NUMBER.search(name)
-    return int(found[1]) if found else 0, name
+    match = _NUMBER.search(name)
+    return int(match[1]) if match else 0, name
 
 
 def _few(notes: list[str]) -> tuple[str, ...]:

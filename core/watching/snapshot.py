@@ -50,17 +50,17 @@ class RunSnapshot:
     @property
     def over(self) -> int:
         """The heads over the limit at this step."""
-        return sum(each.over for each in self.ranked)
+        return sum(head.over for head in self.ranked)
 
     @property
     def came_back(self) -> int:
         """The heads that were over the limit at an earlier step, and are not at this one."""
-        return sum(each.came_back for each in self.ranked)
+        return sum(head.came_back for head in self.ranked)
 
     @property
     def passed(self) -> bool:
         """Whether any head was over the limit at this step or an earlier one."""
-        return self.others_over is not None or any(each.first_over is not None for each in self.ranked)
+        return self.others_over is not None or any(head.first_over is not None for head in self.ranked)
 
     @property
     def per(self) -> int:
@@ -114,7 +114,7 @@ def snapshot(
         changes=None if changes is None else _rows(changes, last.heads),
     )
     if changes is not None:
-        ranked.sort(key=lambda each: -_or_least(shown.change(each.layer, each.head)))
+        ranked.sort(key=lambda head: -_or_least(shown.change(head.layer, head.head)))
     return replace(shown, ranked=tuple(ranked), trends=_trends(until, ranked[:TRENDS]))
 
 

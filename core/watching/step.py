@@ -152,7 +152,7 @@ def _table(name: str, rows: list[object]) -> list[list[float]]:
     lists = [cast("list[object]", row) for row in rows if isinstance(row, list) and row]
     if not rows or len(lists) < len(rows):
         raise InputError("{name!r} must be a list of numbers, one a head, for each layer", name=name)
-    return [[_entry(name, each) for each in row] for row in lists]
+    return [[_entry(name, number) for number in row] for row in lists]
 
 
 def _entry(name: str, value: object) -> float:

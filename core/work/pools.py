@@ -111,20 +111,20 @@ def checked(engine: PartExecutor) -> PartExecutor:
             raise ExecutorError(
                 "executor {name}: no answer from its workers within {start} seconds", name=engine.name, start=_START
             )
-        found = [future.result() for future in futures]
+        results = [future.result() for future in futures]
     except (BrokenExecutor, OSError) as error:  # such as too many processes
         raise ExecutorError(
             "executor {name}: its workers cannot start: {error}", name=engine.name, error=error
         ) from None
-    return replace(engine, remark=same_versions(engine.name, found))
+    return replace(engine, remark=same_versions(engine.name, results))
 
 
-def same_versions(name: str, found: Sequence[Mapping[str, str]]) -> str:
+def same_versions(name: str, versions: Sequence[Mapping[str, str]]) -> str:
     """Return in what workers may differ from this process, by their traits; raise ExecutorError on other versions."""
     here = traits()
-    if refused := other_versions(here, found):
+    if refused := other_versions(here, versions):
         raise ExecutorError("executor {name}: {refused}", name=name, refused=refused)
-    return other_processors(here, found)
+    return other_processors(here, versions)
 
 
 def _begin_thread() -> tuple[Perform, Callable[[], object]]:

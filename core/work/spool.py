@@ -81,7 +81,7 @@ def _as_json(value: Any) -> Any:
         return {kind.__name__: [*map(_as_json, value)]}
     if isinstance(value, Mapping):
         items = cast("Mapping[Any, Any]", value).items()
-        return {"dict": [[_as_json(key), _as_json(each)] for key, each in items]}
+        return {"dict": [[_as_json(key), _as_json(value)] for key, value in items]}
     package, _, module = kind.__module__.partition(f"{_CORE}.")
     name = f"{module}:{kind.__qualname__}"
     if package or _class(name) is not kind:
@@ -125,7 +125,7 @@ def _object(kind: Any, held: Any) -> Any:
         return error
     if hasattr(kind, "__dataclass_fields__"):
         later = {field.name for field in fields(kind) if not field.init}
-        made = kind(**{name: _from_json(each) for name, each in held.items() if name not in later})
+        made = kind(**{name: _from_json(value) for name, value in held.items() if name not in later})
         for name in later:
             object.__setattr__(made, name, _from_json(held[name]))
         return made
@@ -162,7 +162,7 @@ _MADE: dict[str, Callable[[Any], Any]] = {
     "list": lambda held: [*map(_from_json, held)],
     "set": lambda held: {*map(_from_json, held)},
     "frozenset": lambda held: frozenset(map(_from_json, held)),
-    "dict": lambda held: {_from_json(key): _from_json(each) for key, each in held},
+    "dict": lambda held: {_from_json(key): _from_json(value) for key, value in held},
 }
 
 

@@ -214,8 +214,8 @@ def measure_separate(
         yield fraction, _predicted(widths, found)
 
 
-def _predicted(widths: Widths, found: Iterable[tuple[int, SweepPoint]]) -> tuple[Found, ...]:
-    return tuple((widths.places[rule], (point, predict(point.parameters))) for rule, point in found)
+def _predicted(widths: Widths, points: Iterable[tuple[int, SweepPoint]]) -> tuple[Found, ...]:
+    return tuple((widths.places[rule], (point, predict(point.parameters))) for rule, point in points)
 
 
 def tally_cut(widths: Widths, cut: RowBlock, histograms: Sequence[HistogramName]) -> Steps[Found]:
@@ -263,7 +263,7 @@ def _groups(plan: SweepPlan) -> Iterator[Widths]:
     what it measures takes _GAIN times as long.
     """
     families = _families(plan)
-    grain = min(max(sum(_seconds(plan, each) for each in families) / _PARTS, _LEAST), _MOST)
+    grain = min(max(sum(_seconds(plan, family) for family in families) / _PARTS, _LEAST), _MOST)
     for family in families:
         p, d_ks = family.parameters, family.d_ks
         least, column = grain * len(_cuts(plan, family)), column_seconds(p, _nests(plan, p))

@@ -150,7 +150,7 @@ def traits() -> Mapping[str, str]:
     """Return what the last digits of results depend on: versions, and the kind of processor."""
     import_module("numpy")  # whose BLAS is looked for
     info: Any = import_module("threadpoolctl").threadpool_info()
-    kernels = {str(each.get("architecture", "")) for each in info if each.get("user_api") == "blas"}
+    kernels = {str(library.get("architecture", "")) for library in info if library.get("user_api") == "blas"}
     features: Mapping[str, bool] = getattr(import_module("numpy._core._multiarray_umath"), "__cpu_features__", {})
     return {
         **versions(),

@@ -81,25 +81,25 @@ def all_commands() -> list[Command]:
     return commands({EVERYWHERE: APP_BINDINGS} | {title: row.load().BINDINGS for title, row in PANES.items()})
 
 
-def with_keys(found: Iterable[Command], keymap: Mapping[str, str]) -> list[Command]:
+def with_keys(commands: Iterable[Command], keymap: Mapping[str, str]) -> list[Command]:
     """Return the commands with the keys of a keymap."""
-    return [command._replace(keys=keymap.get(command.name, command.keys)) for command in found]
+    return [command._replace(keys=keymap.get(command.name, command.keys)) for command in commands]
 
 
-def help_keys(found: Iterable[Command], keymap: Mapping[str, str]) -> dict[str, list[KeyHelp]]:
+def help_keys(commands: Iterable[Command], keymap: Mapping[str, str]) -> dict[str, list[KeyHelp]]:
     """Return the entries of the help for these commands, by place."""
     groups: dict[str, list[KeyHelp]] = {}
-    for command in with_keys(found, keymap):
+    for command in with_keys(commands, keymap):
         if command.words:
             groups.setdefault(command.place, []).append((command.keys, command.words, command.name))
     return groups
 
 
-def replaced_keys(found: Iterable[Command], keymap: Mapping[str, str]) -> dict[str, str]:
+def replaced_keys(commands: Iterable[Command], keymap: Mapping[str, str]) -> dict[str, str]:
     """Return the new key for each default key that a keymap replaces, both as `key_word` writes them."""
     return {
         key_word(key): key_word(keymap[command.name].split(",")[0])
-        for command in found
+        for command in commands
         if command.name in keymap
         for key in command.keys.split(",")
     }
@@ -117,9 +117,9 @@ def bar_keys(
     return rekeyed(keys, replaced_keys(commands(bindings), keymap)) if keymap else keys
 
 
-def accepted_keys(found: Sequence[Command], wanted: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def accepted_keys(commands: Sequence[Command], wanted: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the keymap of the accepted keys, and error messages for the others, both by name."""
-    names = [command.name for command in found if command.name]
+    names = [command.name for command in commands if command.name]
     keymap: dict[str, str] = {}
     problems: dict[str, str] = {}
     for given, text in wanted.items():
@@ -134,7 +134,7 @@ def accepted_keys(found: Sequence[Command], wanted: Mapping[str, str]) -> tuple[
             problems[given] = message("unknown key {unknown!r}; examples: n, ?, f2, pageup, ctrl+x", unknown=unknown)
         else:
             keymap[name] = ",".join(keys)
-    while clash := next(_clashes(with_keys(found, keymap), keymap), None):
+    while clash := next(_clashes(with_keys(commands, keymap), keymap), None):
         name, key, other = clash
         problems[name] = message("{key} is already the key of {words!r}", key=key_word(key), words=other.words)
         del keymap[name]
@@ -169,10 +169,10 @@ def with_accepted_keys(settings: Settings, environment: Mapping[str, str]) -> Se
     return settings._replace(keys=keymap, path=None if from_file else settings.path, problems=tuple(problems))
 
 
-def _clashes(found: Sequence[Command], keymap: Mapping[str, str]) -> Iterator[tuple[str, str, Command]]:
+def _clashes(commands: Sequence[Command], keymap: Mapping[str, str]) -> Iterator[tuple[str, str, Command]]:
     """Yield the keys of a keymap that another command has in the same place: name, key, other command."""
-    for command in found:
-        for other in found:
+    for command in commands:
+        for other in commands:
             together = command.place == other.place or EVERYWHERE in (command.place, other.place)
             if command.name in keymap and other is not command and together:
                 taken = {_canonical(key) for key in other.keys.split(",")}

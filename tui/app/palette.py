@@ -60,7 +60,7 @@ def open_palette(app: PanedApp) -> None:
 
 def offered(app: PanedApp) -> list[Offer]:
     """Return everything that can be done, seen and learned; over a form, what makes sense there."""
-    found = sorted(with_keys(named_commands(), app.settings.keys), key=lambda each: each.place != app.active)
+    found = sorted(with_keys(named_commands(), app.settings.keys), key=lambda command: command.place != app.active)
     if isinstance(app.screen, ModalScreen):
         return [_offer(app, command) for command in found if command.name in _OVER_ALL]
     return offers(app, [_offer(app, command) for command in found])
@@ -132,7 +132,11 @@ def offers(app: PanedApp, commands: Iterable[Offer]) -> list[Offer]:
     ]
     to_see = [
         *(_pane(app, name) for name in PANES),
-        *(_statistic(app, each) for each in STATISTICS if each in ALWAYS or not each.exported_only),
+        *(
+            _statistic(app, statistic)
+            for statistic in STATISTICS
+            if statistic in ALWAYS or not statistic.exported_only
+        ),
     ]
     to_learn = [_item(app, item) for item in ITEMS]
     to_set = [_choice(app, field, row) for field in FIELDS if field.kind == "choice" for row in choices_of(field)]
@@ -145,7 +149,11 @@ def offers(app: PanedApp, commands: Iterable[Offer]) -> list[Offer]:
         (message("set"), to_set),
         (see, costs),
     )
-    return [replace(each, row=replace(each.row, family=family)) for family, found in by_family for each in found]
+    return [
+        replace(offer, row=replace(offer.row, family=family))
+        for family, family_offers in by_family
+        for offer in family_offers
+    ]
 
 
 def _pane(app: PanedApp, name: str) -> Offer:

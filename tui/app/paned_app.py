@@ -283,7 +283,7 @@ class PanedApp(TypeAheadApp[int]):
         if self._driver is not None:
             self._driver.write(f"\x1b]9;{''.join(filter(str.isprintable, text))}\x07")
 
-    def choose(self, found: ChoiceList, take: Callable[[Sequence[str]], object]) -> None:
+    def choose(self, choices: ChoiceList, take: Callable[[Sequence[str]], object]) -> None:
         """Show a list; `take` is called with the values of the chosen rows, and not at all if it is cancelled.
 
         Of a live list, it is also called while the cursor moves; what was set before is restored first.
@@ -304,16 +304,16 @@ class PanedApp(TypeAheadApp[int]):
                 take(values)
 
         def chosen(done: ChoiceList | None) -> None:
-            if found.live:
+            if choices.live:
                 restored()
                 self.as_left, self.previewing = as_left, False
             if done is not None:
                 self.note_mouse()
                 take(done.values)
-                self.note(message("choose {title}", title=found.title))
+                self.note(message("choose {title}", title=choices.title))
 
-        self.previewing = found.live
-        self.push_screen(ChoiceScreen(found, preview), chosen)
+        self.previewing = choices.live
+        self.push_screen(ChoiceScreen(choices, preview), chosen)
 
     async def take(self, event: Input) -> None:
         """Hide the message at the bottom of the screen on a key, a paste or a click."""

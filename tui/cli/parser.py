@@ -71,14 +71,14 @@ class Parser(argparse.ArgumentParser):
             if re.fullmatch("(--[^=]*=|-[^-])--", word):  # argparse drops the value
                 option = word.removesuffix("--").removesuffix("=")
                 self._fail(message("{option}: must have a value, not '--'", option=option))
-        found = argparse.Namespace()
+        namespace = argparse.Namespace()
         try:
-            _, unknown = self.parse_known_args(_joined(words), found)
+            _, unknown = self.parse_known_args(_joined(words), namespace)
         except argparse.ArgumentError as error:
-            self._fail(self._reason(error, found))
+            self._fail(self._reason(error, namespace))
         if unknown:
             self._refuse(next((word for word in unknown if word.startswith("-")), unknown[0]))
-        return {name: value for name, value in vars(found).items() if value is not None}
+        return {name: value for name, value in vars(namespace).items() if value is not None}
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         """End --help and --version, which have printed everything."""
@@ -102,11 +102,11 @@ class Parser(argparse.ArgumentParser):
 
     def add_options(self, kind: type, only: Collection[str] = ()) -> None:
         """Add the options of a kind of request, or those of the fields `only`."""
-        for dest, each in options_of(kind):
+        for dest, option in options_of(kind):
             if only and dest not in only:
                 continue
-            named = {"dest": dest} if each.name else {}
-            self.add(each.title, *(each.name.split() or [dest]), **named, **each.settings)
+            named = {"dest": dest} if option.name else {}
+            self.add(option.title, *(option.name.split() or [dest]), **named, **option.settings)
 
     def add_output(self, formats: Sequence[str] = FORMATS) -> None:
         """Add the options of every command that prints a result."""
@@ -179,13 +179,13 @@ class Parser(argparse.ArgumentParser):
         """Raise the only error that argparse has of a whole command line: arguments are missing."""
         raise argparse.ArgumentError(None, message)
 
-    def _reason(self, error: argparse.ArgumentError, found: argparse.Namespace) -> str:
+    def _reason(self, error: argparse.ArgumentError, namespace: argparse.Namespace) -> str:
         """Return what is wrong, as a message: what argparse says is English and changes with its version."""
         if error.argument_name is None:
             missing = [
                 str(action.metavar if not action.option_strings else action.option_strings[-1])
                 for action, _ in self.arguments
-                if action.required and getattr(found, action.dest, None) is None
+                if action.required and getattr(namespace, action.dest, None) is None
             ]
             return message("missing argument {names}", names=", ".join(missing))
         reason = error.message
@@ -287,9 +287,9 @@ R = TypeVar("R", bound=Arguments)
 
 def arguments(kind: type[T], given: Given, **fields: Any) -> T:
     """Return the request, or the part of one, that these options make, with these fields; raise UsageError."""
-    for dest, each in options_of(kind):
+    for dest, option in options_of(kind):
         if dest in given and dest not in fields:
-            fields[dest] = each.read(given[dest])
+            fields[dest] = option.read(given[dest])
     return kind(**fields)
 
 

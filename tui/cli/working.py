@@ -333,10 +333,10 @@ class ResultStream(Generic[T]):
 
     def all(self) -> list[T]:
         """Return them; raise KeyboardInterrupt or LostExecutorError if that ended them early."""
-        found = [*self]
+        answers = [*self]
         if self._ended is not None:
             raise self._ended
-        return found
+        return answers
 
     def emit(
         self,

@@ -92,8 +92,8 @@ class _Translator(Formatter):
             return _as_it_is(plain(text))
         if format_spec == "reason":  # of core.message.reason_of: what follows the label
             return _LABEL.sub("", text)
-        if found := _PADDED.fullmatch(format_spec):
-            return _PAD[found[1]](text.replace(_INSIDE, ""), int(found[2]))
+        if match := _PADDED.fullmatch(format_spec):
+            return _PAD[match[1]](text.replace(_INSIDE, ""), int(match[2]))
         return super().format_field(text, format_spec)
 
     def get_value(self, key: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -120,7 +120,7 @@ def _wide_stops(template: str) -> str:
     """Return a template of placeholders without words, such as `{one} ({other}).`, with Chinese punctuation."""
     if any(character.isalpha() for character in _PLACEHOLDER.sub("", template)):
         return template
-    stopped = _STOP.sub(lambda found: found[1].translate(_STOPS) if found[1] else found[0], template)
+    stopped = _STOP.sub(lambda match: match[1].translate(_STOPS) if match[1] else match[0], template)
     return stopped.replace("(", "（").replace(")", "）")
 
 

@@ -84,11 +84,11 @@ def choose_against(host: Host, take: Callable[[str], object]) -> None:
 
 def against_with(p: Parameters, value: str) -> str:
     """Return the text of A after a rule or `name=value` was chosen for it; the value of B ends a difference."""
-    found = changes(p.against)
+    changed = changes(p.against)
     name, equals, text = value.partition("=")
     if not equals:
-        return text_of(with_rule(found, value), FIELDS)
-    rest = {key: each for key, each in found.items() if key != name}
+        return text_of(with_rule(changed, value), FIELDS)
+    rest = {key: each for key, each in changed.items() if key != name}
     differs = {} if text == getattr(p, name) else {name: text}
     return text_of(rest | differs, FIELDS) or p.scale
 

@@ -106,7 +106,7 @@ class Host(Protocol):
         """Show such a message, ring the bell, and have the terminal notify the user."""
         ...
 
-    def choose(self, found: ChoiceList, take: Callable[[Sequence[str]], object]) -> None:
+    def choose(self, choices: ChoiceList, take: Callable[[Sequence[str]], object]) -> None:
         """Show a list; `take` is called with the values of the chosen rows, and not at all if it is cancelled."""
         ...
 

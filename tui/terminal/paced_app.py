@@ -118,7 +118,7 @@ class PacedApp(DiffApp[ReturnType], Generic[ReturnType]):
         """Return the line filters; under NO_COLOR, the terminal's own colours are dropped, as grey would be black."""
         filters = super().get_line_filters()
         if self.no_color and self.native_ansi_color:
-            return [NoColor() if isinstance(each, Monochrome) else each for each in filters]
+            return [NoColor() if isinstance(line_filter, Monochrome) else line_filter for line_filter in filters]
         return filters
 
     def get_driver_class(self) -> type[Driver]:

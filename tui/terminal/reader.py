@@ -134,8 +134,8 @@ class Reader:
         """Return the messages of Textual's parser for a unit; none if it does not know the unit, or raises."""
         if unit.startswith(_PASTE):
             return [_paste(unit[len(_PASTE) : -len(_PASTE_END)])]
-        if found := _BACKGROUND.fullmatch(unit):
-            red, green, blue = (int(part, 16) / (16 ** len(part) - 1) for part in found.groups())
+        if match := _BACKGROUND.fullmatch(unit):
+            red, green, blue = (int(part, 16) / (16 ** len(part) - 1) for part in match.groups())
             return [Background(0.299 * red + 0.587 * green + 0.114 * blue > 0.5)]
         if len(unit) > _LONGEST or _STRING.match(unit):
             return []

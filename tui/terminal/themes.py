@@ -123,7 +123,7 @@ def look(role: Role, variables: Mapping[str, str], background: Color) -> Style:
     """
     if isinstance(role, Blend):
         color = Color.parse(variables["accent"])
-        halves = [_intensity(each, color, background) for each in role]
+        halves = [_intensity(half, color, background) for half in role]
         return Style(color=halves[0].rich_color, bgcolor=halves[1].rich_color)
     name, share, style = LOOKS[role]
     color = Color.parse(variables[name])

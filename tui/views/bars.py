@@ -117,8 +117,8 @@ def progress_status(
         return shown
     workers, rate = pace
     count = glyphs.say(counted("{number} worker", "{number} workers", workers)) + glyphs.say(" · ")
-    each = glyphs.say("{rate} parts/s · ", rate=f"{rate:.2g}" if rate < 10 else f"{rate:.0f}") if rate else ""
-    fast: Span = (count + each, "text")
+    rates = glyphs.say("{rate} parts/s · ", rate=f"{rate:.2g}" if rate < 10 else f"{rate:.0f}") if rate else ""
+    fast: Span = (count + rates, "text")
     short: Span = (count, "text")
     paced: list[Line] = [(fast, *forms[1]), (fast, *forms[2]), (fast, percent), (short, *forms[2])]
     return [*([(where, *paced[0])] if at else []), *paced, *shown]

@@ -95,7 +95,7 @@ class Notice(LinesWidget):
             self.display = False
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        edges = _edges([each for each in self._others() if each.region.overlaps(self.region)])
+        edges = _edges([widget for widget in self._others() if widget.region.overlaps(self.region)])
         return [fitted(unsplit(line, edges), width) for line in self._broken(width)]
 
     def on_resize(self) -> None:
@@ -111,7 +111,7 @@ class Notice(LinesWidget):
         return self._write(width - len(_edges(self._others()))) if wide else lines
 
     def _others(self) -> list[Widget]:
-        return [each for each in self.screen.query(Widget) if each is not self and each.region]
+        return [widget for widget in self.screen.query(Widget) if widget is not self and widget.region]
 
 
 def _edges(widgets: Iterable[Widget]) -> set[int]:

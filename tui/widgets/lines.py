@@ -363,8 +363,8 @@ class LinesWidget(Widget):
 def _filtered(widget: Widget, style: Style, background: Color) -> Style:
     """Return the style after the widget's line filters, such as the one for NO_COLOR."""
     segments = [Segment(" ", style)]
-    for each in widget.get_line_filters():
-        segments = each.apply(segments, background)
+    for line_filter in widget.get_line_filters():
+        segments = line_filter.apply(segments, background)
     return segments[0].style or style
 
 

@@ -29,11 +29,11 @@ class ListText(LinesWidget):
     found: Content[ChoiceList] = Content(ChoiceList("", ()))
 
     def __init__(
-        self, found: ChoiceList, click: Callable[[int | str], object], move: Callable[[int], object]
+        self, choices: ChoiceList, click: Callable[[int | str], object], move: Callable[[int], object]
     ) -> None:
         """`click` is called with a row, by its index among the matches, or a key; `move` with the wheel's rows."""
         super().__init__()
-        self.found, self._click, self._move = found, click, move
+        self.found, self._click, self._move = choices, click, move
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         return list_lines(self.found, width, height, self.glyphs)
@@ -65,9 +65,9 @@ class ChoiceScreen(Modal, ModalScreen[ChoiceList]):
     order.
     """
 
-    def __init__(self, found: ChoiceList, preview: Callable[[Sequence[str]], object]) -> None:
-        super().__init__(classes="live" if found.live else "")
-        self.text = ListText(found, self._click, lambda rows: self._show(self.text.found.moved(rows)))
+    def __init__(self, choices: ChoiceList, preview: Callable[[Sequence[str]], object]) -> None:
+        super().__init__(classes="live" if choices.live else "")
+        self.text = ListText(choices, self._click, lambda rows: self._show(self.text.found.moved(rows)))
         self.preview = preview
 
     def compose(self) -> ComposeResult:
@@ -76,23 +76,23 @@ class ChoiceScreen(Modal, ModalScreen[ChoiceList]):
     def on_key(self, event: events.Key) -> None:
         event.stop()
         event.prevent_default()
-        found, key = self.text.found, event.key
+        choices, key = self.text.found, event.key
         if key in ("escape", "ctrl+c"):
             self.dismiss()
         elif key == "enter":
             self._choose()
-        elif key in ("tab", "space") and found.marked is not None:
-            self._show(found.toggled())
+        elif key in ("tab", "space") and choices.marked is not None:
+            self._show(choices.toggled())
         elif key in _MOVES:
-            self._show(found.moved(_MOVES[key]))
+            self._show(choices.moved(_MOVES[key]))
         elif key in _PAGES:
-            self._show(found.moved(_PAGES[key] * page(self.text.room.height)))
+            self._show(choices.moved(_PAGES[key] * page(self.text.room.height)))
         elif key == "backspace":
-            self._show(found.filtered(found.words[:-1]))
+            self._show(choices.filtered(choices.words[:-1]))
         elif key == "ctrl+u":
-            self._show(found.filtered(""))
+            self._show(choices.filtered(""))
         elif event.is_printable and event.key not in ALT.values():  # those of Alt and a digit in some terminals
-            self._show(found.filtered((found.words + (event.character or "")).lstrip()[:LONGEST]))
+            self._show(choices.filtered((choices.words + (event.character or "")).lstrip()[:LONGEST]))
 
     def on_click(self, event: events.Click) -> None:
         """Close the list on a click beside it."""
@@ -115,11 +115,11 @@ class ChoiceScreen(Modal, ModalScreen[ChoiceList]):
             self._show(self.text.found.toggled())
 
     def _choose(self) -> None:
-        found = self.text.found
-        if found.chosen is not None or found.marked is not None:
-            self.dismiss(found)
+        choices = self.text.found
+        if choices.chosen is not None or choices.marked is not None:
+            self.dismiss(choices)
 
-    def _show(self, found: ChoiceList) -> None:
-        before, self.text.found = self.text.found.values, found
-        if found.live and found.values != before:
-            self.preview(found.values)
+    def _show(self, choices: ChoiceList) -> None:
+        before, self.text.found = self.text.found.values, choices
+        if choices.live and choices.values != before:
+            self.preview(choices.values)

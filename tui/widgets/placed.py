@@ -51,8 +51,8 @@ class Blank(AnyWidget):
     def render_lines(self, crop: Region) -> list[Strip]:
         if self._strip is None or self._strip.cell_length != crop.width:
             self._strip, background = Strip.blank(crop.width, self.visual_style.rich_style), self.background_colors[1]
-            for each in self.get_line_filters():
-                self._strip = self._strip.apply_filter(each, background)
+            for line_filter in self.get_line_filters():
+                self._strip = self._strip.apply_filter(line_filter, background)
         return [self._strip] * crop.height
 
     def notify_style_update(self) -> None:

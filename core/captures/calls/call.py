@@ -74,9 +74,9 @@ def call(
 
     Raise InputError for what a reader of the file would refuse.
     """
-    for each in said:
-        if each not in _KEYWORDS:
-            raise InputError("{name}: unknown name{near}", name=each, near=did_you_mean(each, _KEYWORDS))
+    for call in said:
+        if call not in _KEYWORDS:
+            raise InputError("{name}: unknown name{near}", name=call, near=did_you_mean(call, _KEYWORDS))
     given = {"scale": scale, "causal": causal, "name": name or None, **said}
     given = {key: value for key, value in given.items() if value is not None}
     others = {key: _array(value) for key, value in given.items() if _is_tensor(key, value)}
@@ -124,12 +124,12 @@ def contents_of(
 
     Raise InputError if two of them have the same index.
     """
-    entries = [{"index": i, **each.entry} for i, each in enumerate(calls)]
+    entries = [{"index": i, **call.entry} for i, call in enumerate(calls)]
     numbers = [entry["index"] for entry in entries]
     if len({*numbers}) < len(numbers):
         raise InputError(f"calls have the indexes {numbers}; each must have its own")
     tensors = {f"layers.{i}.attn.{role}": np.ascontiguousarray(array)
-               for i, each in zip(numbers, calls, strict=True) for role, array in each.tensors.items()}  # fmt: skip
+               for i, call in zip(numbers, calls, strict=True) for role, array in call.tensors.items()}  # fmt: skip
     metadata = {"schema": SCHEMAS[0], "axes": ",".join(_AXES), "layers": json.dumps(entries, default=str)}
     metadata["versions"] = json.dumps({"attn-tui": VERSION, "numpy": np.__version__})
     if config is not None:
@@ -166,7 +166,7 @@ def _copied(value: Any) -> AnyArray:
 def _plain(value: Any) -> Any:
     """Return a value of metadata as JSON has it: tuples and arrays are lists."""
     if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in cast("Sequence[object]", value)]
+        return [_plain(part) for part in cast("Sequence[object]", value)]
     return _array(value).tolist() if hasattr(value, "dtype") else value
 
 
@@ -175,9 +175,9 @@ def _ordered(array: AnyArray, axes: str, role: str) -> AnyArray:
     names = axes.split(",")
     if array.ndim != len(names):
         raise InputError(f"{role} has {array.ndim} axes; axes={axes!r} must name each once, of {', '.join(_AXES)}")
-    present = [each for each in _AXES if each in names]
-    array = array.transpose([names.index(each) for each in present])
-    return np.expand_dims(array, [place for place, each in enumerate(_AXES) if each not in names])
+    present = [axis for axis in _AXES if axis in names]
+    array = array.transpose([names.index(axis) for axis in present])
+    return np.expand_dims(array, [place for place, axis in enumerate(_AXES) if axis not in names])
 
 
 def opened_calls(calls: Sequence[Call], config: Mapping[str, Any] | None = None) -> CaptureFile:

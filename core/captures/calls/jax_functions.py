@@ -55,7 +55,7 @@ def _of_jax(given: Mapping[str, Any], out: Any) -> Given:
 
 def _of_flax(given: Mapping[str, Any], out: Any) -> Given:
     """Queries are divided by √d before the product; dropout and sown weights come after softmax."""
-    if changed := [each for each in ("einsum", "einsum_dot_general") if given.get(each) is not None]:
+    if changed := [name for name in ("einsum", "einsum_dot_general") if given.get(name) is not None]:
         raise ValueError(f"{changed[0]} is not understood")
     roles = ("query", "key", "bias", "mask", "is_causal", "dtype")
     return {role: given.get(role) for role in roles}
@@ -83,11 +83,11 @@ _OTHERS = ("scale", "is_causal", "local_window_size", "dtype")
 
 def attention_call(name: str, given: Given) -> Call:
     """Return what was computed as a call of this name; raise ValueError for what a capture cannot say."""
-    if unknown := {each for each in given if given[each] is not None} - {*ARRAYS, *_OTHERS, *_IGNORED}:
+    if unknown := {name for name in given if given[name] is not None} - {*ARRAYS, *_OTHERS, *_IGNORED}:
         raise ValueError(f"{', '.join(sorted(unknown))} is not understood")
     # Without batch, they have three axes; Flax has any number of axes of a batch.
     arrays: dict[str, Any] = {
-        role: np.array(given[each], ndmin=4) for each, role in ARRAYS.items() if role and given.get(each) is not None
+        role: np.array(given[name], ndmin=4) for name, role in ARRAYS.items() if role and given.get(name) is not None
     }
     batch = arrays["q"].shape[:-3]
     for role, array in arrays.items():

@@ -88,8 +88,8 @@ class JaxRecording:
 
     def end(self) -> list[Call]:
         """Restore the functions, and return what was recorded."""
-        for each in self._restore:
-            each()
+        for patch in self._restore:
+            patch()
         with suppress(Exception):  # of the program's own callbacks, which it hears of where it waits for them
             self._library.effects_barrier()
         self._ended = True
@@ -201,15 +201,15 @@ class JaxRecording:
     def _see(self, given: Given, function: str) -> None:
         """Record a call now, or whenever the function runs that is traced."""
         library, at = self._library, place()
-        arrays = {each: library.numpy.asarray(given[each]) for each in ARRAYS if given.get(each) is not None}
-        others = {"function": function, **{name: each for name, each in given.items() if name not in ARRAYS}}
+        arrays = {name: library.numpy.asarray(given[name]) for name in ARRAYS if given.get(name) is not None}
+        others = {"function": function, **{name: argument for name, argument in given.items() if name not in ARRAYS}}
         if hasattr(others.get("scale"), "dtype"):
             arrays["scale"] = others.pop("scale")
         if not any(isinstance(array, library.core.Tracer) for array in arrays.values()):
             self._take(
                 _Trace(self._layer(Place(at.name)), Place(at.name)),
                 others,
-                {name: np.array(each) for name, each in arrays.items()},
+                {name: np.array(array) for name, array in arrays.items()},
             )
             return
         library.local_devices(backend="cpu")  # which callbacks need: they would raise into the program
@@ -292,8 +292,8 @@ def record_jax(
         calls = recording.end()
         if calls:
             save(path, calls, config=config, overwrite=overwrite)
-        for each in recording.conclude(Path(path), len(calls)):
-            warn(f"attn-tui: {each}", stacklevel=4)
+        for line in recording.conclude(Path(path), len(calls)):
+            warn(f"attn-tui: {line}", stacklevel=4)
 
     recording.start()
     try:

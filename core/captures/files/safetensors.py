@@ -36,7 +36,7 @@ def contents(stream: BinaryIO, path: Path, identity: Identity) -> FileContents:
     try:
         header, start = _header(stream, identity)
         metadata = cast(Any, header.pop("__metadata__", {}))
-        if not isinstance(metadata, dict) or not all(isinstance(each, str) for each in cast(Any, metadata).values()):
+        if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in cast(Any, metadata).values()):
             raise ValueError("its metadata are not strings")
         arrays = [_array(path, name, entry, start) for name, entry in header.items()]
         _require_gapless([(start, start), *(place for _, place in arrays), (identity.size, identity.size)])

@@ -97,20 +97,20 @@ ROUNDS = 4
 
 def hypotheses(case: HypothesisCase, number: int) -> list[Hypothesis]:
     """Return the hypotheses of a round that apply to this head and evidence, the most common first."""
-    found: list[Hypothesis] = []
+    hypotheses: list[Hypothesis] = []
     for cause in _CAUSES:
         if cause.edits is not None and cause.round == number and case.evidence.kind in cause.needs:
-            found += [
+            hypotheses += [
                 replace(hypothesis, cause=cause.id, stage=cause.stage, also=hypothesis.also or cause.also)
                 for hypothesis in cause.edits(case)
                 if case.evidence.kind in hypothesis.kinds
             ]
-    return found
+    return hypotheses
 
 
 def together(one: Hypothesis, other: Hypothesis) -> Hypothesis | None:
     """Return the hypothesis that both were done, in the order of computing; None if one undoes the other."""
-    first, second = sorted((one, other), key=lambda each: ORDER.index(each.stage))
+    first, second = sorted((one, other), key=lambda cause: ORDER.index(cause.stage))
     stages = first.stage, second.stage
     undone = (one.cause == "scale-by-part" or other.cause == "scale-by-part") and "qk" in stages
     undone |= "softmax-axis" in (one.cause, other.cause) and "sink" in stages

@@ -69,7 +69,7 @@ def variants(subject: Subject) -> Iterator[Variant]:
     for cause, words, mask in found:
         if mask[subject.used].any(axis=-1).all() or cause == "own-key-hidden":
             mask = mask & (subject.used[..., np.newaxis])
-            if not any(np.array_equal(mask, each) for each in known):
+            if not any(np.array_equal(mask, other) for other in known):
                 known.append(mask)
                 yield Variant(cause, words, None if mask.all() else mask)
 
@@ -297,7 +297,9 @@ def windows(said: bool, case: HypothesisCase) -> Iterator[Hypothesis]:
     if (subject.facts.window is not None) != said:
         return
     quick = some_rows(subject, spread_rows(subject.q.shape[1], _ROWS))
-    observed = observe(quick, next(each for each in quick.evidence if each.kind == case.evidence.kind), case.expected)
+    observed = observe(
+        quick, next(evidence for evidence in quick.evidence if evidence.kind == case.evidence.kind), case.expected
+    )
     visible = int(subject.positions.max()) + 1  # keys that the last query may see
     future = places(subject.k.shape[1]) > subject.positions[:, np.newaxis]
     if subject.seen is None or bool((subject.seen & future).any()) or visible < 3:
@@ -323,7 +325,7 @@ def windows(said: bool, case: HypothesisCase) -> Iterator[Hypothesis]:
 def _usual(most: int) -> list[int]:
     powers = [1 << power for power in range(most.bit_length())]
     near = {power + more for power in powers for more in (-1, 0, 1)}
-    return sorted(each for each in near if 1 <= each < most)
+    return sorted(count for count in near if 1 <= count < most)
 
 
 def _within(length: int, subject: Subject, model: LogitModel) -> LogitModel:

@@ -55,7 +55,7 @@ class Hypothesis:
         """Yield coefficients to start from."""
         for outer in self.outer:
             for bends in product(*(starts for starts in (self.softcaps, self.sinks) if starts)):
-                yield np.array([*(multiplier * each for each in self.inner), *outer, *bends])
+                yield np.array([*(multiplier * factor for factor in self.inner), *outer, *bends])
 
 
 def both(first: Hypothesis, second: Hypothesis) -> Hypothesis:

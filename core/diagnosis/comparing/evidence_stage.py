@@ -73,10 +73,10 @@ def _ratio(heads: tuple[Explanation, Explanation], factor: float) -> float:
     return before / after if after and 0 < before / after < math.inf else factor
 
 
-def _noise_words(found: ReturnedChange) -> str:
-    if found.predicted:
-        return message("{change:.2g} × rounding, beside what the noise of q, k and v explains", change=found.change)
-    return rounding_words(found.change)
+def _noise_words(change: ReturnedChange) -> str:
+    if change.predicted:
+        return message("{change:.2g} × rounding, beside what the noise of q, k and v explains", change=change.change)
+    return rounding_words(change.change)
 
 
 def _difference(kind: Kind, found: ReturnedChange) -> str:

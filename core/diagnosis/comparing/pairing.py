@@ -82,7 +82,9 @@ def _layers(
     alone: list[Layer] = []
     for one in reference.layers:
         partner = next((layer for layer in left if (layer.index, layer.name) == (one.index, one.name)), None)
-        partner = partner or next((each for each in left if (each.index, each.cross) == (one.index, one.cross)), None)
+        partner = partner or next(
+            (layer for layer in left if (layer.index, layer.cross) == (one.index, one.cross)), None
+        )
         if partner is None:
             alone.append(one)
         else:

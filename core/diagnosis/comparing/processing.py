@@ -164,15 +164,17 @@ def _add_multipliers(processing: Processing, one: Subject, other: Subject, facto
     """Compare fitted multipliers, or a fitted one with what the other file says."""
     verdicts = (processing.reference.verdict, processing.test.verdict)
     sure = [_is_sure(verdict) for verdict in verdicts]
-    if not any(sure) or any(each.findings and each.findings[0].stage in ("qk", "weights") for each in verdicts):
+    if not any(sure) or any(
+        verdict.findings and verdict.findings[0].stage in ("qk", "weights") for verdict in verdicts
+    ):
         return
     if not all(sure) and verdicts[sure.index(False)].expected.assumed:
         return
     before, after = processing.multipliers
     ratio = after * factor / before
     tolerance = _proportion(one, other, factor)
-    expected = [each.expected.start for each in verdicts]
-    as_expected = not any(each.expected.unknown for each in verdicts) and all(
+    expected = [verdict.expected.start for verdict in verdicts]
+    as_expected = not any(verdict.expected.unknown for verdict in verdicts) and all(
         is_as_expected(examination) for examination in (processing.reference, processing.test)
     )
     alike = as_expected and abs(expected[1] * factor / expected[0] - 1) <= tolerance
@@ -260,7 +262,7 @@ def _arrays_differ(
         return False
     a = np.float64(absent) if x is None else x
     b = np.float64(absent) if y is None else y
-    step = max(_EXACT, *(2 * unit(each.format) for each in (one, other) if each is not None), 0.0)
+    step = max(_EXACT, *(2 * unit(rounding.format) for rounding in (one, other) if rounding is not None), 0.0)
     away = np.abs(np.subtract(b, a))
     for subject in (one, other):  # what is added to hidden pairs has no effect
         if subject is not None and subject.seen is not None:

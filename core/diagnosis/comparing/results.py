@@ -194,11 +194,13 @@ def _is_alike(one: HeadComparison, other: HeadComparison) -> bool:
     return abs(one.test.multiplier - other.test.multiplier) <= _ALIKE * abs(other.test.multiplier)
 
 
-def same_before(found: Comparison) -> str:
+def same_before(comparison: Comparison) -> str:
     """Return that the layers before the first difference are the same; empty if there are none."""
-    if found.first is None:
+    if comparison.first is None:
         return ""
-    numbers = {head.layer.index for head in found.heads if head.layer.position < found.first[1][0].layer.position}
+    numbers = {
+        head.layer.index for head in comparison.heads if head.layer.position < comparison.first[1][0].layer.position
+    }
     if not numbers:
         return ""
     words = numbers_in_words(numbers)
@@ -213,10 +215,10 @@ def _arriving(heads: Sequence[HeadComparison]) -> str:
     return message("q, k and v") if "qk" in names else message("v")
 
 
-def downstream_words(found: Comparison) -> str:
+def downstream_words(comparison: Comparison) -> str:
     """Return where heads differ only because an earlier layer does: `layers 1–3, 24 heads: …`; empty if none does."""
-    heads = found.downstream
-    if not heads or found.first is None:
+    heads = comparison.downstream
+    if not heads or comparison.first is None:
         return ""
     numbers = {head.test_layer.index for head in heads}
     return message(
@@ -224,7 +226,7 @@ def downstream_words(found: Comparison) -> str:
         layers=counted("layer {numbers}", "layers {numbers}", len(numbers), numbers=numbers_in_words(numbers)),
         heads=counted("{number} head", "{number} heads", len(heads)),
         arrives=_arriving(heads),
-        first=found.first[1][0].test_layer.index,
+        first=comparison.first[1][0].test_layer.index,
     )
 
 

@@ -160,7 +160,7 @@ def returned(
     x, y = a.values, b.values
     if x.shape != y.shape and kind != "o":
         return ReturnedChange(math.inf)
-    if any(not np.isfinite(each[rows]).all() for each in (x, y)):
+    if any(not np.isfinite(array[rows]).all() for array in (x, y)):
         same = x.shape == y.shape and np.array_equal(x, y, equal_nan=True)
         return ReturnedChange(0.0 if same else math.inf)
     alike_values = kind != "o" or (a.v is not None and b.v is not None and np.array_equal(a.v, b.v))
@@ -178,7 +178,7 @@ def returned(
         stored += _variance(head, evidence, _SINGLE)
     if kind != "lse" and _have_same_logits(one, other):
         variance = stored
-    x, y = (np.where(rows if kind == "lse" else rows[..., np.newaxis], each, 0) for each in (x, y))
+    x, y = (np.where(rows if kind == "lse" else rows[..., np.newaxis], array, 0) for array in (x, y))
     moved = np.zeros_like(y)
     if factor is not None and (first is not second or kind == "o"):
         moved = _predicted(kind, second, b) - _predicted(kind, first, a)
@@ -211,7 +211,9 @@ def _have_same_logits(one: Explanation, other: Explanation) -> bool:
     for a in one.subject.evidence:
         for b in other.subject.evidence:
             if a.kind == b.kind != "o" and np.array_equal(a.values, b.values):
-                return all(is_short(arithmetic_of(head, each).scores) for head, each in ((one, a), (other, b)))
+                return all(
+                    is_short(arithmetic_of(head, evidence).scores) for head, evidence in ((one, a), (other, b))
+                )
     return False
 
 
@@ -225,7 +227,7 @@ def _turn(a: Evidence, b: Evidence) -> FloatArray | None:
     assert a.v is not None
     assert b.v is not None
     if a.v.shape == b.v.shape:
-        away, size = (float(np.sqrt(np.mean(np.square(each)))) for each in (b.v - a.v, a.v))
+        away, size = (float(np.sqrt(np.mean(np.square(array)))) for array in (b.v - a.v, a.v))
         if away <= _NEAR * size:
             return None
     products = a.v.reshape(-1, a.v.shape[-1]).T @ b.v.reshape(-1, b.v.shape[-1])

@@ -151,10 +151,10 @@ def _computed_row(row: Rows, rule: Rule, text: int, query: int) -> tuple[FloatAr
     """Return the logits and weights (1, 1, keys) of a single row under a rule, and its sink's share (1, 1)."""
     if rule.computed.is_exact:
         z = _finite_logits(row, rule)
-        found = softmax_of(z, row.terms.hidden, row.data.sink)
-        return z, found.weights, found.sink
-    z, found = rounded_row(row.data, computation(rule, row.layer, row.data), text, query)
-    return z.astype(np.float64), found.weights.astype(np.float64), found.sink
+        weights = softmax_of(z, row.terms.hidden, row.data.sink)
+        return z, weights.weights, weights.sink
+    z, weights = rounded_row(row.data, computation(rule, row.layer, row.data), text, query)
+    return z.astype(np.float64), weights.weights.astype(np.float64), weights.sink
 
 
 def _column(rule: Rule, row: Rows, z: FloatArray, p: FloatArray, sink: FloatArray, listed: Indices) -> RowColumn:

@@ -194,7 +194,7 @@ def rank(
     path and position of the layer, and by head.
     """
     found: list[tuple[Measurement[HeadSubject], HeadReasons]] = []
-    for each in heads:
-        layer, head = each.subject.layer, each.subject.head
-        found.append((each, explained(each.columns[-1].measured, head, layers[layer.path, layer.position])))
-    return sorted(found, key=lambda each: severity(each[0].columns[-1].measured, each[1].verdict))
+    for place in heads:
+        layer, head = place.subject.layer, place.subject.head
+        found.append((place, explained(place.columns[-1].measured, head, layers[layer.path, layer.position])))
+    return sorted(found, key=lambda place: severity(place[0].columns[-1].measured, place[1].verdict))

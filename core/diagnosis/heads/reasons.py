@@ -183,7 +183,7 @@ def _of_spread(traits: Traits, layer: Sequence[Traits], word: Status) -> list[st
                         percent=100 * variety,
                     )
                 ]
-    candidates.sort(key=lambda each: -each[0])
+    candidates.sort(key=lambda candidate: -candidate[0])
     notable = [words for strength, words in candidates if strength >= math.log(_NOTABLE)]
     return notable[:_MOST] or [words for _, words in candidates[:1]]
 

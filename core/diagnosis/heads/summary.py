@@ -35,12 +35,14 @@ def file_summary(
     """
     doubtful = any(verdict.is_doubtful for verdict in verdicts.values())
     parts = [] if doubtful else [*disagreements]
-    words = (head_word(each, verdicts.get(place)) for place, each in measured.items() if each is not None)
-    found = Counter(words)
+    words = (
+        head_word(statistics, verdicts.get(place)) for place, statistics in measured.items() if statistics is not None
+    )
+    counts = Counter(words)
     for word in _NAMED:
-        if count := found[word]:
+        if count := counts[word]:
             parts.append(count_words(word, count))
-    unreadable = sum(each is None for each in measured.values())
+    unreadable = sum(statistics is None for statistics in measured.values())
     if unreadable:
         parts.append(message("{unreadable} unreadable", unreadable=unreadable))
     if measured and not parts and not doubtful:
@@ -57,17 +59,17 @@ def _scale(layers: Sequence[Layer], verdicts: Mapping[tuple[int, int], Verdict])
     if not verdicts:
         return (_unknown(layers), _no_evidence(layers))
     heads = [HeadVerdict(layers[position], head, verdict) for (position, head), verdict in sorted(verdicts.items())]
-    doubtful = [each for each in heads if each.verdict.is_doubtful]
+    doubtful = [head for head in heads if head.verdict.is_doubtful]
     if doubtful:
-        return _doubtful(groups(fault for each in doubtful for fault in faults_of(each)))
-    healthy = [each for each in heads if each.verdict.word == "healthy"]
+        return _doubtful(groups(fault for head in doubtful for fault in faults_of(head)))
+    healthy = [head for head in heads if head.verdict.word == "healthy"]
     left = len(heads) - len(healthy)
     undecided = [message("{number} undecided", number=left)] if left else []
     if not healthy:
         words = message("the evidence does not determine the scale")
-        unknown = next((each.verdict.expected.unknown for each in heads if each.verdict.expected.unknown), "")
+        unknown = next((head.verdict.expected.unknown for head in heads if head.verdict.expected.unknown), "")
         return (message("the expected scale is not known: {why}", why=unknown), words) if unknown else (words,)
-    found = groups(fault for each in healthy for fault in faults_of(each))
+    found = groups(fault for head in healthy for fault in faults_of(head))
     if len(found) > 1:
         return (joined([message("scales as expected"), *undecided], ", "),)
     [one] = found

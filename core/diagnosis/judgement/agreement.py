@@ -42,7 +42,7 @@ def together(subject: Subject, examinations: Sequence[Examination]) -> Examinati
     The first one that decides speaks of the scores; later ones add what comes after softmax, or contradict it.
     """
     examinations = [*_with_sinks(examinations)]
-    first = next((each for each in examinations if _decides(each)), examinations[0])
+    first = next((examination for examination in examinations if _decides(examination)), examinations[0])
     added: list[Finding] = []
     base = first
     for examination in examinations[examinations.index(first) + 1 :]:
@@ -67,7 +67,7 @@ def together(subject: Subject, examinations: Sequence[Examination]) -> Examinati
 
 def with_findings(verdict: Verdict, findings: Sequence[Finding]) -> Verdict:
     """Return the verdict that these causes were found, in the order of computing."""
-    ordered = sorted(findings, key=lambda each: ORDER.index(each.stage))
+    ordered = sorted(findings, key=lambda finding: ORDER.index(finding.stage))
     says = joined([finding.says for finding in ordered], "; ") if len(ordered) > 1 else ordered[0].says
     expected = verdict.expected.says
     if verdict.multiplier is not None and expected and any(map(is_of_scale, ordered)):
@@ -83,7 +83,11 @@ def _with_sinks(examinations: Sequence[Examination]) -> Sequence[Examination]:
     """
     if not any(examination.verdict.word == "healthy" for examination in examinations):
         return examinations
-    return [each for each in examinations if (each.verdict.evidence, each.verdict.cause) != ("lse", "sink-missing")]
+    return [
+        examination
+        for examination in examinations
+        if (examination.verdict.evidence, examination.verdict.cause) != ("lse", "sink-missing")
+    ]
 
 
 def _decides(examination: Examination) -> bool:

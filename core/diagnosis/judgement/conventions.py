@@ -42,7 +42,7 @@ def _linear(subject: Subject) -> tuple[float, FloatArray] | None:
     bias, keys = subject.bias, places(subject.bias.shape[-1])
     seen = np.ones(bias.shape, np.bool_) if subject.seen is None else subject.seen
     first, last = seen.argmax(axis=-1), keys[-1] - seen[..., ::-1].argmax(axis=-1)  # visible keys
-    ends = [np.take_along_axis(bias, each[..., np.newaxis], axis=-1)[..., 0] for each in (first, last)]
+    ends = [np.take_along_axis(bias, query[..., np.newaxis], axis=-1)[..., 0] for query in (first, last)]
     widest = np.unravel_index(np.where(seen.any(axis=-1), last - first, 0).argmax(), first.shape)
     slope = float(ends[1][widest] - ends[0][widest]) / max(int(last[widest] - first[widest]), 1)
     texts = seen.any(axis=-1).argmax(axis=0)  # one in which the query sees a key

@@ -155,7 +155,7 @@ def other_scale(multiplier: float, expected: float, facts: StatedFacts, named: S
     """Return the finding that q·k as stored was multiplied by another number, which has these names."""
     first, *others = named
     words = _composed(multiplier, expected, facts, first.words)
-    return Finding(first.cause, words, tuple(each.cause for each in others))
+    return Finding(first.cause, words, tuple(cause.cause for cause in others))
 
 
 def _composed(multiplier: float, expected: float, facts: StatedFacts, words: str) -> str:

@@ -149,7 +149,7 @@ def all_heads() -> Mapping[str, Reading]:
         "sinks": float(sum(first > SINK for first in firsts)),
         "saturated": float(sum(ratio >= 1 for ratio in saturations)),
         "looking": float(sum(ratio >= 1 and first <= SINK for ratio, first in zip(saturations, firsts, strict=True))),
-        "alignment": float(np.median([each.alignment for each in found])),
+        "alignment": float(np.median([head.alignment for head in found])),
         "dimensions": float(np.median([each.dimensions for each in found])),
     }
     return {name: measured_once(value) for name, value in values.items()}
@@ -183,11 +183,11 @@ def heads_at_once() -> Mapping[str, Reading]:
     for layer in capture.layers:
         weights = np.array([_weights(capture, layer, head, file_rule(layer)) for head in range(layer.heads)])
         query, key = np.indices(weights.shape[1:])
-        keys.append(float(np.mean([len(set(each)) for each in weights.argmax(axis=2).T.tolist()])))
+        keys.append(float(np.mean([len(set(keys_of)) for keys_of in weights.argmax(axis=2).T.tolist()])))
         distances += (weights * np.abs(query - key)).sum(axis=2).mean(axis=1).tolist()
     first = capture.layers[0]
     heads = [read_head(capture, first, head) for head in range(first.heads)]
-    scores = [each.q[0].astype(np.float64) @ each.k[0].astype(np.float64).T for each in heads]
+    scores = [head.q[0].astype(np.float64) @ head.k[0].astype(np.float64).T for head in heads]
     ranks = [np.linalg.matrix_rank(each) for each in (scores[0], np.sum(scores, axis=0))]
     found = {"keys": float(np.mean(keys)), "near": min(distances), "far": max(distances)}
     found |= {"rank": float(ranks[0]), "full": float(ranks[1])}

@@ -169,7 +169,7 @@ class HeadsQuestion(CaptureQuestion[A]):
 
         if self.opened:
             return self.opened
-        return [with_disagreements(each, self.configuration) for each in open_captures(self.paths, self.hints)]
+        return [with_disagreements(capture, self.configuration) for capture in open_captures(self.paths, self.hints)]
 
     @cached_property
     def configuration(self) -> Configuration | None:

@@ -101,10 +101,10 @@ class CheckCaptures(VerdictQuestion["Sequence[FileCheck]"]):
 
     @cached_property
     def sources(self) -> dict[Path, Any]:
-        found = dict(super().sources)
+        tensors = dict(super().sources)
         for comparison in self.comparisons[:1]:
-            found |= replace(comparison, by_content=self.by_content).sources
-        return found
+            tensors |= replace(comparison, by_content=self.by_content).sources
+        return tensors
 
     def tasks(self) -> Iterator[HeadTask]:
         from ...work.heads import check_figures
@@ -113,12 +113,12 @@ class CheckCaptures(VerdictQuestion["Sequence[FileCheck]"]):
         for comparison in self.comparisons:
             yield pair_task(comparison.captures, comparison.plan.pairs)
 
-    def result(self, found: Sequence[Any]) -> Sequence[FileCheck]:
-        results = iter(found)
-        figures = iter([*self.with_layers(islice(results, self.asked))])
+    def result(self, results: Sequence[Any]) -> Sequence[FileCheck]:
+        rest = iter(results)
+        figures = iter([*self.with_layers(islice(rest, self.asked))])
         heads = [[*islice(figures, len(each))] for each in self.chosen]
         compared: list[Comparison | None] = [
-            comparison.result([*islice(results, len(comparison.plan.pairs))]) for comparison in self.comparisons
+            comparison.result([*islice(rest, len(comparison.plan.pairs))]) for comparison in self.comparisons
         ]
         compared = compared or [None for _ in heads]
         return [self._checked(*each) for each in zip(self.captures, heads, compared, strict=True)]
@@ -135,11 +135,13 @@ class CheckCaptures(VerdictQuestion["Sequence[FileCheck]"]):
             each if each.layer is None else replace(each, layer=capture.layers[each.layer.position])
             for each in (() if compared is None else changes(compared, heads))
         ]
-        if any(each.rule == "baseline-multiplier" for each in found):
+        if any(finding.rule == "baseline-multiplier" for finding in found):
             found = [each for each in found if each.rule != "inconsistent"]
-        allowed = [each for each in found if each.allowed(self.allow)]
+        allowed = [finding for finding in found if finding.allowed(self.allow)]
         name = capture.layers[0].file if len(self.captures) > 1 else ""
-        return FileCheck(capture, heads, [each for each in found if each not in allowed], allowed, name, compared)
+        return FileCheck(
+            capture, heads, [finding for finding in found if finding not in allowed], allowed, name, compared
+        )
 
     def table(self, answer: Sequence[FileCheck]) -> Table[Any]:
         from ...tables.check import check_table
@@ -153,7 +155,7 @@ class CheckCaptures(VerdictQuestion["Sequence[FileCheck]"]):
         at = {
             (number, finding.layer, finding.head) for number, file in enumerate(answer) for finding in file.findings
         }
-        heads = [(number, each) for number, file in enumerate(answer) for each in file.heads]
+        heads = [(number, head) for number, file in enumerate(answer) for head in file.heads]
         known = [head for head in heads if head[1].max_logit is not None] or heads
         number, chosen = next((head for head in known if (head[0], head[1].layer, head[1].head) in at), known[0])
         line = replace(self, paths=(self.paths[number],), strict=False).line()

@@ -69,10 +69,10 @@ class CompareCaptures(CaptureQuestion["Comparison"]):
     def tasks(self) -> Iterator[HeadTask]:
         yield pair_task(self.captures, self.plan.pairs)
 
-    def result(self, found: Sequence[Any]) -> Comparison:
+    def result(self, results: Sequence[Any]) -> Comparison:
         from ...diagnosis.comparing.results import compared
 
-        return compared(found, self.plan.missing, self.plan.notes)
+        return compared(results, self.plan.missing, self.plan.notes)
 
     def table(self, answer: Comparison) -> Table[Any]:
         from ...tables.diagnosis import compare_table

@@ -53,8 +53,8 @@ class DiagnoseCaptures(VerdictQuestion["Sequence[HeadVerdict]"]):
                 layer, head, verdict = each
                 yield HeadVerdict(layer, head, not_finite_from_first_layer(verdict, layer, first))
 
-    def result(self, found: Sequence[Any]) -> Sequence[HeadVerdict]:
-        return [head for head in self.heads(iter(found)) if not isinstance(head, InputError)]
+    def result(self, results: Sequence[Any]) -> Sequence[HeadVerdict]:
+        return [head for head in self.heads(iter(results)) if not isinstance(head, InputError)]
 
     def table(self, answer: Iterable[HeadVerdict]) -> Table[Any]:
         from ...tables.diagnosis import diagnosis_table

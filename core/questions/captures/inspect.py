@@ -180,8 +180,8 @@ class InspectCaptures(HeadsQuestion["Sequence[Inspected]"]):
         for each in self.with_layers(results):
             yield each if isinstance(each, InputError) or self.rules is not None else (each, None)
 
-    def result(self, found: Sequence[Any]) -> Sequence[Inspected]:
-        heads = [*self.heads(iter(found))]
+    def result(self, results: Sequence[Any]) -> Sequence[Inspected]:
+        heads = [*self.heads(iter(results))]
         if self.worst is None:
             return heads
         return self.ranked(heads, self.local(self.reasons(heads)))

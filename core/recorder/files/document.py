@@ -214,9 +214,9 @@ class Budget:
 
 
 def _versions(own: str) -> dict[str, str]:
-    found = {"torch": torch.__version__, "python": platform.python_version()}
+    versions = {"torch": torch.__version__, "python": platform.python_version()}
     for name in ("transformers", "flash_attn", "lightning", "accelerate", "diffusers"):
         version = getattr(sys.modules.get(name), "__version__", None)
         if isinstance(version, str):
-            found[name] = version
-    return {**found, "attn-tui": own} if own else found
+            versions[name] = version
+    return {**versions, "attn-tui": own} if own else versions

@@ -114,7 +114,7 @@ class Folder:
         """Return a path with the number of this process that is free, or that this process has written."""
         ends = chain([""], (f"-{number}" for number in count(2)))
         paths = (path.with_name(f"{path.stem}.process{os.getpid()}{end}{path.suffix}") for end in ends)
-        return next(each for each in paths if each in self.written or not os.path.lexists(each))
+        return next(path for path in paths if path in self.written or not os.path.lexists(path))
 
     def _step_file(self, step: int) -> Path:
         folder = Path(self.options.path)

@@ -20,8 +20,8 @@ def continued(old: RecordedLayer, new: RecordedLayer, most: int) -> tuple[bool, 
     All keys that the earlier queries saw must be there, or the last of them, as behind a window, or the first, where
     some of the last tokens were taken back. In cross-attention no key is added. At most `most` rows are kept.
     """
-    for each in (old, new):
-        each.copied.synchronize()
+    for cache in (old, new):
+        cache.copied.synchronize()
     if old.refused:
         return _follows(new), old
     alike = _alike(old, new)

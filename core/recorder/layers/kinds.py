@@ -18,7 +18,7 @@ def is_plain(kind: type) -> bool:
 @cache
 def is_symbolic_kind(kind: type) -> bool:
     """Return whether tensors of a class stand for others, as PyTorch's compiler and exporter make them."""
-    return any(each.__name__ in ("FakeTensor", "FunctionalTensor") for each in kind.__mro__)
+    return any(base.__name__ in ("FakeTensor", "FunctionalTensor") for base in kind.__mro__)
 
 
 def is_symbolic(value: object) -> bool:

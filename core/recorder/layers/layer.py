@@ -108,7 +108,7 @@ class RecordedLayer:
         """Whether all queries are alike, and all keys, to rounding, as where a framework tries a model with ones."""
         self.copied.synchronize()
         q, k = self.parts[0].q, self.k
-        return min(q.shape[2], k.shape[2]) > 1 and all(_alike(each) for each in (q, k))
+        return min(q.shape[2], k.shape[2]) > 1 and all(_alike(tensor) for tensor in (q, k))
 
     @property
     def single(self) -> bool:

@@ -95,7 +95,7 @@ def _over_pairs(
     own = (None,) * len(buffers)
     first = () if score is None else (0,)
     for axis in (3, 2, 1, 0):
-        places = tuple(0 if each == axis else None for each in range(4))
+        places = tuple(0 if place == axis else None for place in range(4))
         function = torch.vmap(function, in_dims=(*first, *places, *own))
     device = rows.device
     texts, heads, keys = (torch.arange(shape[axis], device=device) for axis in (0, 1, 3))

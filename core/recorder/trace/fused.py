@@ -108,7 +108,7 @@ def _call_of(func: Any, given: Mapping[str, Any], out: Any, heads_first: bool) -
     q, k, v = (_first(given, names) for names in (_Q, _K, _V))
     results = dict(zip((result.name for result in func._schema.returns), _listed(out), strict=False))
     o, lse = _listed(out)[0], _lse(results, _listed(out), q)
-    if not all(isinstance(each, torch.Tensor) and each.dim() >= 3 for each in (q, k, v, o)):
+    if not all(isinstance(tensor, torch.Tensor) and tensor.dim() >= 3 for tensor in (q, k, v, o)):
         return "its tensors have fewer than three dimensions"
     if _first(given, _STARTS) is not None:
         return "it packs texts of several lengths into one"
@@ -123,8 +123,8 @@ def _call_of(func: Any, given: Mapping[str, Any], out: Any, heads_first: bool) -
         if isinstance(value, torch.Tensor) and argument not in understood:
             return f"its argument {argument} is not understood"
     if not heads_first:
-        q, k, v, o = (each[:, :, None] if each.dim() == 3 else each for each in (q, k, v, o))
-        q, k, v, o = (each.transpose(1, 2) for each in (q, k, v, o))
+        q, k, v, o = (tensor[:, :, None] if tensor.dim() == 3 else tensor for tensor in (q, k, v, o))
+        q, k, v, o = (tensor.transpose(1, 2) for tensor in (q, k, v, o))
     if q.dim() != 4 or k.dim() != 4:
         return "its tensors have neither three nor four dimensions"
     if q.shape[0] != k.shape[0] or q.shape[-1] != k.shape[-1] or q.shape[1] % max(1, k.shape[1]):

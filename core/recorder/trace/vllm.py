@@ -107,7 +107,7 @@ def _refusal(metadata: Any, layer: Any, given: Mapping[str, Any]) -> str:
     """Return why a call cannot be recorded; empty if it can."""
     impl = layer.impl
     backend = type(impl).__name__
-    missing = [each for each in ("query_start_loc", "seq_lens", "block_table") if not hasattr(metadata, each)]
+    missing = [name for name in ("query_start_loc", "seq_lens", "block_table") if not hasattr(metadata, name)]
     if missing or not hasattr(impl, "scale"):
         return f"{backend} does not say its {', '.join(missing or ['scale'])}"
     if getattr(impl, "attn_type", "decoder") == "encoder_decoder":
@@ -120,7 +120,7 @@ def _refusal(metadata: Any, layer: Any, given: Mapping[str, Any]) -> str:
         return "it attends within chunks"
     if getattr(impl, "use_alibi_sqrt", False):
         return "it takes the square root of distances"
-    other = [each for each in ("dynamic_causal", "mm_prefix_range") if getattr(metadata, each, None) is not None]
+    other = [name for name in ("dynamic_causal", "mm_prefix_range") if getattr(metadata, name, None) is not None]
     return f"its {other[0]} is not understood" if other else ""
 
 

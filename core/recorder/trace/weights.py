@@ -110,7 +110,7 @@ def _moved(
     """Move the numbers of the elements as the elements were moved."""
     name, note = func._schema.name, found[0][1]
     short = name.removeprefix("aten::")
-    of = {id(each): numbers(each, own.geometry, own.index) for each, own in found if own.layer is note.layer}
+    of = {id(tensor): numbers(tensor, own.geometry, own.index) for tensor, own in found if own.layer is note.layer}
     sources = [*_tensors(args[:1])]
     padded = name != "aten::constant_pad_nd" or not (args[2] if len(args) > 2 else kwargs.get("value", 0))
     if not padded or any(of.get(id(source)) is None for source in sources):
@@ -121,13 +121,13 @@ def _moved(
         if isinstance(value, torch.Tensor):
             return of[id(value)] if id(value) in of else value.cpu()
         if isinstance(value, (list, tuple)):
-            return [numbered(each) for each in cast("Sequence[Any]", value)]
+            return [numbered(item) for item in cast("Sequence[Any]", value)]
         return value
 
     given, named = numbered(args), {key: numbered(value) for key, value in kwargs.items()}
     if name == "aten::constant_pad_nd":
         given, named = given[:2], {"value": -1}
-    changed = tuple(dict.fromkeys(each for _, own in found for each in own.changed))
+    changed = tuple(dict.fromkeys(number for _, own in found for number in own.changed))
     moved = cast(Callable[..., torch.Tensor], func)(*given, **named)
     notes.put(out, replace(note, changed=changed, index=indexed(out, moved)))
 

@@ -35,7 +35,7 @@ def run(request: CommandRequest[CheckCaptures], output: Output) -> int:
     question = opened(request.question, request.work, output)
     what = message("checking {number} heads", number=question.asked)
     checked = question.result(complete(head_results(question, request.work, what, output)))
-    for note in (note for each in checked if each.comparison is not None for note in each.comparison.notes):
+    for note in (note for file in checked if file.comparison is not None for note in file.comparison.notes):
         say(message("note: baseline: {note}", note=note), output.messages)
     output.emit(
         lambda: _table(checked, question, output),
@@ -43,7 +43,7 @@ def run(request: CommandRequest[CheckCaptures], output: Output) -> int:
         lambda dialect: question.code(checked, dialect),
         others={"junit": lambda: check_junit(checked), "github": lambda: check_github(checked)},
     )
-    failed = any(each.findings or (question.strict and each.not_judged) for each in checked)
+    failed = any(file.findings or (question.strict and file.not_judged) for file in checked)
     return _FOUND if failed else 0
 
 
@@ -54,7 +54,7 @@ def _table(checked: Sequence[FileCheck], question: CheckCaptures, output: Output
     from ..printing import page
 
     told = [statement for file in checked for statement in check_statements(file)]
-    if not any(each.findings for each in checked):
+    if not any(file.findings for file in checked):
         told += [statement for file in checked for statement in right_statements(file)]
     lines = statement_lines(told, output.glyphs, output.text_width)
     return page(output, (), "", lines, *_advice(checked, question), check_counts(checked))
@@ -62,9 +62,9 @@ def _table(checked: Sequence[FileCheck], question: CheckCaptures, output: Output
 
 def _advice(checked: Sequence[FileCheck], question: CheckCaptures) -> list[str]:
     """Return what to do about heads that are not judged."""
-    found: list[str] = []
+    lines: list[str] = []
     if any(file.judged["no_evidence"] for file in checked):
-        found.append(
+        lines.append(
             message("No evidence: the file needs lse, weights, or o and v, as `attn-tui record` writes them.")
         )
     if question.expect is None and any(
@@ -72,8 +72,8 @@ def _advice(checked: Sequence[FileCheck], question: CheckCaptures) -> list[str]:
         for file in checked
         for head in file.heads
     ):
-        found.append(message("Undecided: say what is intended with --expect FORMULA or --config FILE."))
-    return found
+        lines.append(message("Undecided: say what is intended with --expect FORMULA or --config FILE."))
+    return lines
 
 
 COMMAND = CliCommand(

@@ -16,10 +16,10 @@ def run(request: CommandRequest[ReadItems], output: Output) -> int:
 
     output.check()
     question = request.question
-    found = answer(question, request.work, message("testing {number} claims", number=len(question.items)), output)
-    outcomes = [each.outcome for each in found]
+    figures = answer(question, request.work, message("testing {number} claims", number=len(question.items)), output)
+    outcomes = [item.outcome for item in figures]
     return output.answer(
-        question, found, lambda: page(output, (), claims_report(outcomes, output.text_width, output.glyphs))
+        question, figures, lambda: page(output, (), claims_report(outcomes, output.text_width, output.glyphs))
     )
 
 

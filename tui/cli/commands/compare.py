@@ -23,14 +23,14 @@ _DIFFERENT = 1  # the exit code
 def run(request: CommandRequest[CompareCaptures], output: Output) -> int:
     """Compare two captures and print the differences; return the exit code: 0 if there are none, else 1."""
     question = opened(request.question, request.work, output)
-    found = question.result(complete(head_results(question, request.work, message("comparing"), output)))
-    for note in found.notes:
+    comparison = question.result(complete(head_results(question, request.work, message("comparing"), output)))
+    for note in comparison.notes:
         say(message("note: {note}", note=note), output.messages)
-    output.answer(question, found, lambda: _table(question.captures, found, output))
-    return _DIFFERENT if found.differs else 0
+    output.answer(question, comparison, lambda: _table(question.captures, comparison, output))
+    return _DIFFERENT if comparison.differs else 0
 
 
-def _table(captures: Sequence[CaptureContents], found: Comparison, output: Output) -> str:
+def _table(captures: Sequence[CaptureContents], comparison: Comparison, output: Output) -> str:
     from ...views.results.comparison import LEGEND, change_lines, difference_lines, reasons, stage_lines
     from ..printing import page
 
@@ -46,19 +46,19 @@ def _table(captures: Sequence[CaptureContents], found: Comparison, output: Outpu
         return [((pad, "text"), *line) for line in wrapped(glyphs.say(sentence), width - indent)]
 
     blank: Line = ()
-    lines = difference_lines(found, glyphs, width)
+    lines = difference_lines(comparison, glyphs, width)
     screen = output.width if output.on_screen else None
-    lines += [blank, *stage_lines(found, glyphs, screen)]
+    lines += [blank, *stage_lines(comparison, glyphs, screen)]
     legend = glyphs.say(LEGEND)
     if screen is None:
         lines.append(((legend, "dim"),))
     else:
         lines += wrapped(legend.replace("   ", "; "), screen, "dim")
-    for number, (heading, explanation) in enumerate(reasons(found)):
+    for number, (heading, explanation) in enumerate(reasons(comparison)):
         lines += [] if number else [blank]
         lines.append(((glyphs.say(heading), "text"),))
         lines += text(4, explanation)
-    if most := change_lines(found, glyphs, screen):
+    if most := change_lines(comparison, glyphs, screen):
         lines += [blank, *most]
     return page(output, words, "", lines)
 

@@ -94,8 +94,8 @@ def run(request: LearnArguments, output: Output) -> int:
     if request.questions and (output.format in CODE or (request.item is not None and request.item.kind == "claim")):
         raise UsageError("--questions: leaves out answers, and neither a claim nor code has one")
     output.check()
-    items = [each for each in ITEMS if each.kind != "claim"] if request.item is None else [request.item]
-    question = ReadItems(tuple(each.id for each in items))
+    items = [item for item in ITEMS if item.kind != "claim"] if request.item is None else [request.item]
+    question = ReadItems(tuple(item.id for item in items))
     width, glyphs = output.text_width, output.glyphs
     said = output._replace(format="table").glyphs.say  # cards are in the chosen language
 
@@ -104,10 +104,10 @@ def run(request: LearnArguments, output: Output) -> int:
 
     def cards() -> list[Card]:
         if not request.questions:
-            return [each.card for each in measured()]
-        bugs = ReadItems(tuple(each.id for each in items if each.kind == "bug"))
-        found = {each.item: each.found for each in _measured(bugs, output.messages)}
-        return [each.front(found.get(each.id)) for each in items]
+            return [figures.card for figures in measured()]
+        bugs = ReadItems(tuple(item.id for item in items if item.kind == "bug"))
+        found = {figures.item: figures.found for figures in _measured(bugs, output.messages)}
+        return [item.front(found.get(item.id)) for item in items]
 
     def text() -> str:
         if request.item is None and not request.questions:
@@ -174,7 +174,7 @@ def _measured(question: ReadItems, messages: Glyphs, guess: float | None = None)
         for item in question.items:
             progress.show(len(figures) / len(question.items))
             figures += ReadItems((item,)).answer()
-    return [replace(each, guess=guess) for each in figures]
+    return [replace(figure, guess=guess) for figure in figures]
 
 
 COMMAND = CliCommand(

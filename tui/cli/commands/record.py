@@ -168,8 +168,8 @@ def _request(given: Given) -> RecordArguments:
 def _as_message(text: str) -> str:
     """Return a text of the recorder, which has no messages, as the message of its pattern."""
     for pattern, template in _REASONS:
-        if found := re.fullmatch(pattern, text):
-            return message(template, **found.groupdict())
+        if match := re.fullmatch(pattern, text):
+            return message(template, **match.groupdict())
     return text
 
 
@@ -245,8 +245,8 @@ def _with_witness(options: Options, is_python: bool, output: Output) -> Options:
     with suppress(ChildProcessError):  # SIGCHLD is ignored
         os.waitpid(child, 0)
     witness, parent = map(int, os.read(reader, 64).split() or (0, 0))
-    for each in (reader, inbox, outbox, *streams):
-        os.close(each)
+    for stream in (reader, inbox, outbox, *streams):
+        os.close(stream)
     if witness == 0:
         return options
     if parent == options.process:  # it adopts orphans, and would wait for this one
@@ -285,17 +285,17 @@ def _witness(
     os.setsid()
     process = os.pidfd_open(options.process)
     introduce()
-    for each in map(int, os.listdir("/proc/self/fd")):
-        if each not in (*kept, process):
+    for number in map(int, os.listdir("/proc/self/fd")):
+        if number not in (*kept, process):
             with suppress(OSError):  # the list itself
-                os.close(each)
+                os.close(number)
     for _ in range(2):
         os.open(os.devnull, os.O_RDWR)  # stdin and stdout
     reports = reports_in(_read_until_end(process, inbox))
     for unsaid in (each.words for each in reports if each.event is ProcessEvent.UNSAID):
         for line in unsaid.splitlines():
             say(line, output.messages)
-    told = [each.words for each in reports if each.event in (ProcessEvent.SAID, ProcessEvent.UNSAID)]
+    told = [report.words for report in reports if report.event in (ProcessEvent.SAID, ProcessEvent.UNSAID)]
     said = "".join(told)
     files = recorder.recorded_files(options)
     unnamed = [str(file) for file in files if str(file) not in said and f"{file.parent}: " not in said]
@@ -310,8 +310,8 @@ def _read_until_end(process: int, inbox: int) -> bytes:
     """Return what arrives until a process has ended."""
     os.set_blocking(inbox, False)
     waiting = select.poll()
-    for each in (process, inbox):
-        waiting.register(each, select.POLLIN)
+    for source in (process, inbox):
+        waiting.register(source, select.POLLIN)
     text, ready = b"", list[int]()
     while process not in ready:
         ready = [each for each, _ in waiting.poll()]
@@ -321,16 +321,16 @@ def _read_until_end(process: int, inbox: int) -> bytes:
     return text
 
 
-def _nothing(found: Sequence[ProcessReport], options: Options, is_python: bool) -> Sequence[str]:
+def _nothing(reports: Sequence[ProcessReport], options: Options, is_python: bool) -> Sequence[str]:
     """Return why nothing was recorded, as far as reports tell, and that an earlier file is unchanged, in lines."""
     for event in (ProcessEvent.SAW_PASSES, None, ProcessEvent.SAW_NOTHING):
-        why = _cut_short(found) if event is None else ""
+        why = _cut_short(reports) if event is None else ""
         if why:
             return [_with_earlier(why, options)]
-        summaries = [each.words for each in found if each.event is event]
+        summaries = [report.words for report in reports if report.event is event]
         if summaries:  # they say the latter, too
             return summaries[-1].splitlines()
-    if any(each.event is ProcessEvent.LOADED for each in found):
+    if any(report.event is ProcessEvent.LOADED for report in reports):
         why = message("nothing recorded: no process imported PyTorch")
     elif is_python:
         why = message("nothing recorded: this Python did not load the recorder; -I, -E and -S keep it out")
@@ -342,10 +342,10 @@ def _nothing(found: Sequence[ProcessReport], options: Options, is_python: bool) 
     return [_with_earlier(why, options)]
 
 
-def _cut_short(found: Sequence[ProcessReport]) -> str:
+def _cut_short(reports: Sequence[ProcessReport]) -> str:
     """Return which process has not run to its end; empty if all have."""
     loaded, imported, ended = (
-        [each.process for each in found if each.event is event]
+        [report.process for report in reports if report.event is event]
         for event in (ProcessEvent.LOADED, ProcessEvent.IMPORTED, ProcessEvent.ENDED)
     )
     cut = [process for process in imported or loaded if process not in ended]

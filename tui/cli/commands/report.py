@@ -44,9 +44,9 @@ def run(request: ReportArguments, output: Output) -> int:
         output.write([output.messages.say(text) + "\n"])
         return 0
     question = Measure(p)
-    found = answer(question, SERIAL, message("computing"), output)
-    words, contents = notable_words(p, FIELD, _ALWAYS), with_theory(found.measurement, found.theory)
-    return output.answer(question, found, lambda: whole_table(words, contents, output, found.theory.curves))
+    report = answer(question, SERIAL, message("computing"), output)
+    words, contents = notable_words(p, FIELD, _ALWAYS), with_theory(report.measurement, report.theory)
+    return output.answer(question, report, lambda: whole_table(words, contents, output, report.theory.curves))
 
 
 COMMAND = CliCommand(

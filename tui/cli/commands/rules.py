@@ -71,8 +71,8 @@ def run(request: CommandRequest[CompareRules], output: Output) -> int:
     what = message("measuring scale rules")
     if question.mechanisms:
         what = message("comparing mechanisms")
-    found = answer(question, request.work, what, output)
-    return output.answer(question, found, lambda: _table(question, found, output))
+    rows = answer(question, request.work, what, output)
+    return output.answer(question, rows, lambda: _table(question, rows, output))
 
 
 def _table(question: CompareRules, found: RulesResult | ComparedMechanisms, output: Output) -> str:

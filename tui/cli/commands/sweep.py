@@ -27,9 +27,9 @@ _ALWAYS = ("n_keys", "n_queries", "batch", "scale", "components", "seed")  # in 
 def _add_parameters(parser: Parser) -> None:
     swept = joined([FIELD["n_keys"].help, message("A grid, written as that of --d-k, sweeps it.")])
     parser.add_fields([replace(FIELD["n_keys"], help=swept)], title="grid and precision")
-    others = [each for each in FIELDS if each.name not in ("d_k", "n_keys")]
+    others = [field for field in FIELDS if field.name not in ("d_k", "n_keys")]
     parser.add_fields(others)
-    parser.hidden = {each.name for each in others}
+    parser.hidden = {field.name for field in others}
     options = ", ".join(FIELD[name].option for name in ("scale", "against", "model"))
     shared = message("those of `attn-tui help parameters`, such as {options}", options=options)
     parser.add_text(message("parameters"), parser.glyphs.say(shared))
@@ -108,17 +108,17 @@ def run(request: CommandRequest[SweepQuestion], output: Output) -> int:
     )
 
 
-def _table(found: SweepResult, command: str, output: Output) -> str:
+def _table(result: SweepResult, command: str, output: Output) -> str:
     from ....core.tables.lab import fixed_words, remarks
     from ....core.tables.table import CommandLine
     from ....core.theory.predict import deviations
     from ...views.results.sweep import sweep_lines, sweep_sentences
     from ..printing import page
 
-    far = [deviations(point.measurement, prediction) for point, prediction in found.points]
-    lines = sweep_lines(found, far, output.width, output.glyphs)
-    said = (*sweep_sentences(found, far), *remarks(found))
-    return page(output, fixed_words(found, _ALWAYS), "", lines, "", *said, CommandLine(command))
+    far = [deviations(point.measurement, prediction) for point, prediction in result.points]
+    lines = sweep_lines(result, far, output.width, output.glyphs)
+    said = (*sweep_sentences(result, far), *remarks(result))
+    return page(output, fixed_words(result, _ALWAYS), "", lines, "", *said, CommandLine(command))
 
 
 COMMAND = CliCommand(

@@ -113,18 +113,18 @@ def _rules(text: str) -> tuple[ScaleName, ...]:
 def run(request: CommandRequest[RunRace], output: Output) -> int:
     """Run the races and print how each rule did; return the exit code."""
     output.check()
-    found = answer(request.question, request.work, message("training"), output)
-    return output.answer(request.question, found, lambda: _table(found, output))
+    races = answer(request.question, request.work, message("training"), output)
+    return output.answer(request.question, races, lambda: _table(races, output))
 
 
-def _table(found: Sequence[RaceSnapshot], output: Output) -> str:
+def _table(races: Sequence[RaceSnapshot], output: Output) -> str:
     """Return a table of the races, and what weights recall if they are used under another rule."""
     from ....core.tables.runs import results_grid
     from ....core.tables.table import TextGrid
     from ...views.grid import IN_CSV, IN_JSON, table_lines
     from ..printing import page
 
-    glyphs, race = output.glyphs, found[0].race
+    glyphs, race = output.glyphs, races[0].race
     words = [
         message("associative recall, 16 pairs, 8 labels"),
         message("{optimiser}, learning rate {rate:g}", optimiser=race.optimiser, rate=race.rate),
@@ -136,11 +136,11 @@ def _table(found: Sequence[RaceSnapshot], output: Output) -> str:
         named = grid._replace(lines=[[d_k, name(rule), *figures] for d_k, rule, *figures in grid.lines])
         return table_lines(named, glyphs, output.width if output.on_screen else None, {1}, True, note)
 
-    parts = lines(results_grid(found), IN_CSV)
+    parts = lines(results_grid(races), IN_CSV)
     if len(race.rules) == 1:
         return page(output, words, "", parts)
     rows: list[list[str]] = []
-    for each in found:
+    for each in races:
         assert each.used is not None, "the race has ended"
         for rule, shares in zip(each.race.rules, each.used, strict=True):
             rows.append([str(each.race.d_k), rule, *(f"{100 * share:.0f} %" for share in shares)])

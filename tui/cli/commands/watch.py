@@ -101,7 +101,7 @@ def _table(question: WatchRun, shown: RunSnapshot, output: Output) -> str:
         message("{number} heads", number=sum(shown.heads)),
         shown.says_scale,
     ]
-    passed = max((place for place, each in enumerate(shown.ranked, 1) if each.first_over is not None), default=0)
+    passed = max((place for place, head in enumerate(shown.ranked, 1) if head.first_over is not None), default=0)
     lines = ranked_lines(shown, width, glyphs, count=max(_SHOWN, passed))
     left = len(shown.ranked) - len(lines) + 1
     if left > 0:

@@ -96,4 +96,4 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     """Return what is public, and what Python itself keeps here."""
-    return sorted({*__all__, "testing", "__version__", *(each for each in globals() if each.startswith("__"))})
+    return sorted({*__all__, "testing", "__version__", *(name for name in globals() if name.startswith("__"))})

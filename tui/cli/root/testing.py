@@ -44,8 +44,8 @@ def assert_attention_scale(
             model.train(training)
         if not path.exists():
             raise AssertionError(f"no attention was recorded: {recorder.summary}")
-        found = judging.diagnose(path, expect=expect)
-        if not found.healthy:
-            raise AssertionError(f"attention does not multiply by {expect}:\n{found}")
+        diagnosis = judging.diagnose(path, expect=expect)
+        if not diagnosis.healthy:
+            raise AssertionError(f"attention does not multiply by {expect}:\n{diagnosis}")
         if not recorder.complete:
             raise AssertionError(f"not all attention was recorded: {recorder.summary}")

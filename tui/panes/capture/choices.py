@@ -52,12 +52,12 @@ def choose_option(
         take(what, value)
 
     def formulas(text: str) -> list[Choice]:
-        found = [_of_side(row, side) for side in _SIDES for row in formula_rows(text)]
-        return [row for row in found if row.value.startswith(which)]
+        choices = [_of_side(row, side) for side in _SIDES for row in formula_rows(text)]
+        return [row for row in choices if row.value.startswith(which)]
 
     beyond = None if which == "statistic" else formulas
-    found = ChoiceList.at(message("what to show"), rows, current, beyond, live=True)
-    host.choose(replace(found, also=present), chosen)
+    choices = ChoiceList.at(message("what to show"), rows, current, beyond, live=True)
+    host.choose(replace(choices, also=present), chosen)
 
 
 def options(statistics: Sequence[Statistic], of_head: Sequence[Choice]) -> list[Choice]:
@@ -98,7 +98,9 @@ def choose_expectation(
     Letters type a formula, such as 1/sqrt(d).
     """
     known = expectations(heads, [head.verdict.expected.multiplier if current is None else None for head in heads])
-    rows = [_row(each, len(heads)) for each in known] or [Choice("", message("as the file says"), help=_HELP)]
+    rows = [_row(expectation, len(heads)) for expectation in known] or [
+        Choice("", message("as the file says"), help=_HELP)
+    ]
     if current is not None and current not in [row.value for row in rows]:
         rows.append(_row(expectation(current, heads), len(heads)) if heads else Choice(current, current))
 
@@ -114,9 +116,15 @@ def choose_expectation(
     )
 
 
-def _row(each: Expectation, count: int) -> Choice:
-    rule = SCALE_RULES.get(each.rule) if each.rule is not None else None
-    name = message("as the file says") if each.rule is None else rule.label if rule is not None else each.rule
-    fits = message("{fits} of {count} heads", fits=each.fits, count=count)
-    used = [] if each.multiplier is None else [amount(each.multiplier)]
-    return Choice(each.rule or "", name, joined([*used, fits], "   "), _HELP)
+def _row(expectation: Expectation, count: int) -> Choice:
+    rule = SCALE_RULES.get(expectation.rule) if expectation.rule is not None else None
+    name = (
+        message("as the file says")
+        if expectation.rule is None
+        else rule.label
+        if rule is not None
+        else expectation.rule
+    )
+    fits = message("{fits} of {count} heads", fits=expectation.fits, count=count)
+    used = [] if expectation.multiplier is None else [amount(expectation.multiplier)]
+    return Choice(expectation.rule or "", name, joined([*used, fits], "   "), _HELP)

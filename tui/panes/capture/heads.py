@@ -86,26 +86,26 @@ class Heads:
         if self.statistic not in self.choices:
             self.statistic = STATISTIC["saturation"]
 
-    def learn(self, found: HeadStatistics) -> None:
+    def learn(self, statistics: HeadStatistics) -> None:
         """Add statistics of heads; rough ones do not replace others."""
-        for place, measured in found.heads.items():
-            if not found.rough:
+        for place, measured in statistics.heads.items():
+            if not statistics.rough:
                 self.rough.discard(place)
             elif place in self.measured and place not in self.rough:
                 continue
             else:
                 self.rough.add(place)
             self.measured[place] = measured
-        self.explained.update(found.explained)
+        self.explained.update(statistics.explained)
         self._forget()
 
-    def learn_changes(self, found: ComparedHeads) -> None:
+    def learn_changes(self, changes: ComparedHeads) -> None:
         """Add how more heads differ from the baseline; map and list turn to that with the first ones."""
         first = not self.compared
-        known = [*self.compared.values(), *found.heads]
-        heads = compared(sorted(known, key=lambda each: each.test_layer.position), (), ()).heads
+        known = [*self.compared.values(), *changes.heads]
+        heads = compared(sorted(known, key=lambda head: head.test_layer.position), (), ()).heads
         self.compared = {(head.test_layer.position, head.test_head): head for head in heads}
-        self.news, self._pairs = found, [*self._pairs, *found.heads]
+        self.news, self._pairs = changes, [*self._pairs, *changes.heads]
         self._forget()
         if first and self.compared:
             self.statistic, self.order = CHANGE, ORDERS.index("largest")
@@ -145,10 +145,16 @@ class Heads:
         """What is said of the file and of the selected head."""
         if self._page is None:
             layers = self.capture.layers if self.capture is not None else ()
-            heads = [HeadVerdict(layers[place[0]], place[1], each) for place, each in sorted(self.verdicts.items())]
+            heads = [
+                HeadVerdict(layers[place[0]], place[1], verdict) for place, verdict in sorted(self.verdicts.items())
+            ]
             found = groups(fault for head in heads for fault in faults_of(head))
             name = "" if self.baseline is None else self.baseline.name
-            ratios = {place: each["saturation"].value for place, each in self.measured.items() if each is not None}
+            ratios = {
+                place: statistics["saturation"].value
+                for place, statistics in self.measured.items()
+                if statistics is not None
+            }
             known = {place: ratio for place, ratio in ratios.items() if ratio is not None and math.isfinite(ratio)}
             self._page = ModelPage(layers, heads, found, self.cursor, self._comparison(), name, known)
         return self._page._replace(cursor=self.cursor)
@@ -157,7 +163,7 @@ class Heads:
         """Return how the heads compared so far differ from the baseline, if there is one."""
         if self.news is None or not self.compared:
             return None
-        return compared([self.compared[each] for each in sorted(self.compared)], self.news.plan.missing, ())
+        return compared([self.compared[place] for place in sorted(self.compared)], self.news.plan.missing, ())
 
     @property
     def comparison(self) -> Comparison:
@@ -174,13 +180,17 @@ class Heads:
     @property
     def verdicts(self) -> Mapping[Place, Verdict]:
         """What the evidence says of heads that have some."""
-        return {place: each.verdict for place, each in self.explained.items() if each.verdict is not None}
+        return {
+            place: explanation.verdict
+            for place, explanation in self.explained.items()
+            if explanation.verdict is not None
+        }
 
     def value(self, place: Place) -> float | None:
         """Return the statistic of a head; None if it has none."""
         if self.statistic is RATIO:
-            found = self.explained.get(place)
-            return None if found is None or found.verdict is None else found.verdict.ratio
+            explanation = self.explained.get(place)
+            return None if explanation is None or explanation.verdict is None else explanation.verdict.ratio
         if self.statistic is CHANGE:
             return self.compared[place].change if place in self.compared else None
         measured = self.measured[place]
@@ -190,8 +200,8 @@ class Heads:
         """Return whether a head differs from the baseline; without one, whether it is not healthy or is wrong."""
         if self.compared:
             return place in self.compared and self.compared[place].first is not None
-        measured, found = self.measured[place], self.explained.get(place)
-        return measured is None or head_word(measured, found and found.verdict) not in ("healthy", None)
+        measured, explanation = self.measured[place], self.explained.get(place)
+        return measured is None or head_word(measured, explanation and explanation.verdict) not in ("healthy", None)
 
     @property
     def doubt(self) -> str:
@@ -211,8 +221,8 @@ class Heads:
 
     def reasons(self, place: Place) -> tuple[str, ...]:
         """Return why a head has its status, what differs from the baseline first."""
-        found = self.explained.get(place)
-        because = found.because if found is not None else ()
+        explanation = self.explained.get(place)
+        because = explanation.because if explanation is not None else ()
         first = self.compared[place].first if place in self.compared else None
         if first is None:
             return because
@@ -241,10 +251,10 @@ class Heads:
 
     def _ranked_head(self, place: Place) -> RankedHead:
         assert self.capture is not None
-        measured, found = self.measured[place], self.explained.get(place)
+        measured, explanation = self.measured[place], self.explained.get(place)
         if measured is not None and self.statistic in (RATIO, CHANGE):
             measured = {**measured, self.statistic.name: Estimate(self.value(place), None)}
-        index, verdict = self.capture.layers[place[0]].index, found.verdict if found is not None else None
+        index, verdict = self.capture.layers[place[0]].index, explanation.verdict if explanation is not None else None
         return RankedHead(index, place[1], measured, self.reasons(place), place in self.rough, verdict=verdict)
 
     @property
@@ -302,7 +312,7 @@ def find(
     """
     if match := re.fullmatch(r"(\d+)\s*/\s*(\d+)", text):
         index, head = map(int, match.groups())
-        position = next((each.position for each in layers if each.index == index), None)
+        position = next((layer.position for layer in layers if layer.index == index), None)
         if position is None:
             return message(
                 "no layer {index}; the file has layers {first} to {last}",
@@ -331,15 +341,15 @@ def find(
     shift = layer.keys - layer.queries if layer.causal == "bottom_right" else 0
     order = [*range(query + 1, layer.queries), *range(min(query + 1, layer.queries))]
     wanted = text.casefold()
-    found = next((each for each in order if wanted in token(tokens, each + shift).casefold()), None)
+    found = next((place for place in order if wanted in token(tokens, place + shift).casefold()), None)
     return message("no token contains {text}", text=text) if found is None else found
 
 
 def change_words(comparison: Comparison, name: str) -> list[str]:
     """Return the first stage that differs from a baseline, and where, in forms of which each is shorter."""
     if comparison.first is None:
-        found = comparison.missing[0] if comparison.missing else message("nothing differs")
-        return [message("against {name}: {found}", name=name, found=in_words_of_baseline(found))]
+        words = comparison.missing[0] if comparison.missing else message("nothing differs")
+        return [message("against {name}: {found}", name=name, found=in_words_of_baseline(words))]
     stage, heads = comparison.first
     place = place_in_words([(head.test_layer, head.test_head) for head in heads])
     first = message(

@@ -50,9 +50,11 @@ def map_lines(
 ) -> list[Line]:
     """Return a title, a line per layer and the legend; of a map that does not fit, the part around the cursor."""
     shown = shown_part(head_map, cursor, width, height)
-    found = [value for value in head_map.values.values() if value is not None]
-    reach = (0.0, SATURATED) if statistic.name == "saturation" and found else ()  # noise is not told apart by shades
-    low, high = min((*found, *reach), default=0.0), max((*found, *reach), default=0.0)
+    numbers = [value for value in head_map.values.values() if value is not None]
+    reach = (
+        (0.0, SATURATED) if statistic.name == "saturation" and numbers else ()
+    )  # noise is not told apart by shades
+    low, high = min((*numbers, *reach), default=0.0), max((*numbers, *reach), default=0.0)
     least, largest = (short_in_unit(value, statistic.unit, glyphs) for value in (low, high))
     label = glyphs.say(statistic.label)
     label = label if cells(label) <= width else glyphs.say(statistic.short_label)
@@ -76,7 +78,7 @@ def map_lines(
         ((label, "heading"), (_shown(shown, width - cells(label), glyphs), "dim")),
         _ruler(shown, width),
         *shown.lines([f"{layer:>3} " for layer in head_map.layers], cell),
-        _legend(least, largest, bool(found), glyphs),
+        _legend(least, largest, bool(numbers), glyphs),
     ]
     return [fitted(line, width) for line in lines[:height]]
 
@@ -181,7 +183,11 @@ class HeadMapWidget(LinesWidget):
         known = self.known
         layers = known.capture.layers if known.capture is not None else ()
         verdicts = known.verdicts
-        words = {place: head_word(found, verdicts.get(place)) for place, found in known.measured.items() if found}
+        words = {
+            place: head_word(statistics, verdicts.get(place))
+            for place, statistics in known.measured.items()
+            if statistics
+        }
         values = {place: known.value(place) for place in known.measured}
         return HeadMap([layer.index for layer in layers], [layer.heads for layer in layers], values, words)
 

@@ -197,7 +197,7 @@ def _cell(
     if chosen is not None:
         half = "█" if shown.tall else "▀▄"[chosen]
         return half * shown.wide, "accent"
-    top, bottom = [-1 if each is None else level(each, ends) for each in (upper, lower)]
+    top, bottom = [-1 if weight is None else level(weight, ends) for weight in (upper, lower)]
     half = " " if top == bottom else "▀▄"[top < bottom]  # one style for both, which sends less
     return half * shown.wide, Blend(max(top, bottom), min(top, bottom))
 

@@ -230,10 +230,10 @@ class CapturePane(Pane):
         if self.heads.baseline is not None:
             return self.heads.comparison
         if self.views.shown == "verdict":
-            found = self.heads.page
-            if len(found.heads) < sum(layer.heads for layer in found.layers if has_evidence(layer)):
+            page = self.heads.page
+            if len(page.heads) < sum(layer.heads for layer in page.layers if has_evidence(layer)):
                 raise InputError("The heads are still being judged.")
-            return found.heads
+            return page.heads
         return [(self._measured_head(), None)]
 
     def _measured_head(self) -> Measurement[HeadSubject]:

@@ -160,12 +160,12 @@ class ReplayList(LinesWidget, can_focus=True):
         self.action_scroll(direction)
 
 
-def replay_lines(found: Replay, width: int, glyphs: Glyphs) -> list[Line]:
+def replay_lines(replay: Replay, width: int, glyphs: Glyphs) -> list[Line]:
     """Return a header, a line for each rule, and what is said below.
 
     On narrow screens columns are left out; rules without room are counted.
     """
-    titles, rows, _ = replay_grid([found])
+    titles, rows, _ = replay_grid([replay])
     header = [glyphs.say(_SHORT.get(cell, cell)) for cell in titles]
     columns = [lined_up([signed(glyphs.say(row[at]), glyphs) for row in rows]) for at in range(1, len(header))]
     wide = [max(map(cells, (title, *column))) for title, column in zip(header[1:], columns, strict=True)]
@@ -180,7 +180,7 @@ def replay_lines(found: Replay, width: int, glyphs: Glyphs) -> list[Line]:
         figures = [to_right(columns[at][number], wide[at]) for at in shown]
         role: Role = "scaled" if number == 0 else "text"
         lines.append(_line(_rules(row[0].split(" = "), room, glyphs), figures, room, role))
-    for text in replay_remarks([found]):
+    for text in replay_remarks([replay]):
         lines.append(())
         for line in wrapped(glyphs.say(text), width - 1):
             lines.append(((" ", "text"), *line))

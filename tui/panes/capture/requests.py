@@ -98,7 +98,7 @@ def _rules(layer: Layer, sides: Sides) -> list[Rule]:
     """Return the rules of A and B for a layer."""
     from ....core.captures.rules import rule_of
 
-    return [rule_of(each, layer) for each in (sides.a, sides.b)]
+    return [rule_of(side, layer) for side in (sides.a, sides.b)]
 
 
 @dataclass(frozen=True)
@@ -146,8 +146,8 @@ class MeasureHeads(Request):
         except InputError:  # `attn-tui diagnose` reports it
             own = None
         heads = [((layer.position, head), layer) for layer in capture.layers for head in range(layer.heads)]
-        small = [each for each in heads if not is_large(each[1])]
-        large = [each for each in heads if is_large(each[1])]
+        small = [place for place in heads if not is_large(place[1])]
+        large = [place for place in heads if is_large(place[1])]
         sources = [self.file.source(capture)]
         plan = [
             part
@@ -192,9 +192,9 @@ class HeadStatistics:
     )  # of some measured heads
 
 
-def _together(found: Sequence[HeadStatistics]) -> HeadStatistics:
-    heads = {place: measured for each in found for place, measured in each.heads.items()}
-    return HeadStatistics(heads, explained={place: why for each in found for place, why in each.explained.items()})
+def _together(parts: Sequence[HeadStatistics]) -> HeadStatistics:
+    heads = {place: measured for part in parts for place, measured in part.heads.items()}
+    return HeadStatistics(heads, explained={place: why for part in parts for place, why in part.explained.items()})
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ class ShowRow(Request):
         row = attention_row(capture, layer, self.place[1], rules, self.text, self.query)
         if self.judged:
             named = zip(row.columns, ("is", "should be"), strict=True)
-            row = replace(row, columns=tuple(replace(each, rule=name) for each, name in named))
+            row = replace(row, columns=tuple(replace(column, rule=name) for column, name in named))
         yield row
 
 

@@ -30,7 +30,9 @@ def token(tokens: Sequence[str] | None, place: int) -> str:
         return str(place)
     text = tokens[place].replace("Ġ", " ").replace("▁", " ")  # of GPT-2 and SentencePiece: a space
     text = text.strip(" ") or text.replace(" ", "␣")
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )
 
 
 def label(tokens: Sequence[str] | None, place: int, width: int, glyphs: Glyphs) -> str:
@@ -84,7 +86,7 @@ def row_lines(
 def shared(row: AttentionRow) -> Mapping[str, Value]:
     """Return the number format, arithmetic and soft-cap that all columns have, where they are not as in the file."""
     first, *others = [column.apart for column in row.columns]
-    return {name: value for name, value in first.items() if all(each.get(name) == value for each in others)}
+    return {name: value for name, value in first.items() if all(side.get(name) == value for side in others)}
 
 
 def _column_title(column: RowColumn, common: Mapping[str, Value], room: int, glyphs: Glyphs) -> str:
@@ -195,13 +197,13 @@ def _keys(
 _SHOWN = 0.005  # of the weight, from which a key has a bar and a number
 
 
-def _bars(weights: Sequence[float | None], each: int, roles: Sequence[Name], glyphs: Glyphs) -> list[Span]:
+def _bars(weights: Sequence[float | None], wide: int, roles: Sequence[Name], glyphs: Glyphs) -> list[Span]:
     """Return a bar and its value for each column; a full bar is all of the weight. None is NaN."""
     spans: list[Span] = []
     for weight, role in zip(weights, roles, strict=False):
-        room = each - _VALUE
+        room = wide - _VALUE
         if weight is None:
-            spans.append((to_right(glyphs.say(_NAN), each - 1) + " ", "alert"))
+            spans.append((to_right(glyphs.say(_NAN), wide - 1) + " ", "alert"))
             continue
         steps = len(glyphs.lengths) - 1
         parts = min(max(round(weight * room * steps), int(weight >= _SHOWN)), room * steps)
@@ -221,23 +223,23 @@ def _number(value: float | None, room: int, glyphs: Glyphs) -> str:
     return next((form for form in forms if len(form) <= room), forms[-1])
 
 
-def _figures(row: AttentionRow, name: int, each: int, roles: Sequence[Name], glyphs: Glyphs) -> list[Line]:
+def _figures(row: AttentionRow, name: int, wide: int, roles: Sequence[Name], glyphs: Glyphs) -> list[Line]:
     """Return the entropy, the gradient and the spread of the logits under each rule."""
 
     def line(title: str, texts: Sequence[str]) -> Line:
         spans: list[Span] = [(set_cell_size(glyphs.say(title), name + 1) + " ", "label")]
         for text, role in zip(texts, roles, strict=False):
-            spans.append((set_cell_size(glyphs.say(text), each - 1) + " ", role))
+            spans.append((set_cell_size(glyphs.say(text), wide - 1) + " ", role))
         return tuple(spans)
 
     def jacobian(column: RowColumn) -> str:
-        return f" {short(column.jacobian, glyphs)}" if each >= _ROOMY and not column.is_nan else ""
+        return f" {short(column.jacobian, glyphs)}" if wide >= _ROOMY and not column.is_nan else ""
 
     def entropy(column: RowColumn) -> str:
         if column.is_nan:
             return _NAN
-        number = _number(column.entropy, each - 1, glyphs)
-        return message("{number} nats", number=number) if each >= _ROOMY else number
+        number = _number(column.entropy, wide - 1, glyphs)
+        return message("{number} nats", number=number) if wide >= _ROOMY else number
 
     def gradient(column: RowColumn) -> str:
         if column.is_nan:
@@ -248,7 +250,7 @@ def _figures(row: AttentionRow, name: int, each: int, roles: Sequence[Name], gly
     lines = [
         line(message("entropy"), [entropy(column) for column in columns]),
         line(message("gradient"), [gradient(column) + jacobian(column) for column in columns]),
-        line(message("satur"), [_number(column.saturation, each - 1, glyphs) for column in columns]),
+        line(message("satur"), [_number(column.saturation, wide - 1, glyphs) for column in columns]),
     ]
     if any(column.sink is not None for column in columns):
         lines.append(line(message("sink"), [_sink_text(column) for column in columns]))

@@ -46,7 +46,7 @@ class Sides:
 
     def cap(self, layer: Layer) -> float | None:
         """Return the soft-cap that A and B share, if there is one."""
-        caps = {each.cap(layer.softcap) for each in (self.a, self.b)}
+        caps = {side.cap(layer.softcap) for side in (self.a, self.b)}
         return caps.pop() if len(caps) == 1 else None
 
     def with_next_rule(self, side: Literal["A", "B"]) -> Sides:

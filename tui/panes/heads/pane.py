@@ -98,11 +98,11 @@ class ShapePanel(FieldList):
     def followed(self) -> dict[str, Value]:
         """The values of the fields in FOLLOWING if they are not set; without d_k if it would not be an integer."""
         d_model, heads = self.values["d_model"], self.values["heads"]
-        found: dict[str, Value] = {"kv_heads": heads}
+        values: dict[str, Value] = {"kv_heads": heads}
         if d_model % heads == 0:
-            found["d_k"] = d_model // heads
-        d_k = self.values["d_k"] or found.get("d_k")
-        return found if d_k is None else found | {"d_v": d_k}
+            values["d_k"] = d_model // heads
+        d_k = self.values["d_k"] or values.get("d_k")
+        return values if d_k is None else values | {"d_v": d_k}
 
     def step(self, direction: Literal[-1, 1], fine: bool = False) -> None:
         """Step the field with the cursor as its declaration says; with `fine`, by one instead of doubling."""

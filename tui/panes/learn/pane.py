@@ -299,7 +299,7 @@ class LearnPane(TwoParts):
         choose_one(self.host, message("item"), rows, self.item.id, self.show_item)
 
     def show_item(self, item: str) -> None:
-        self._asked = tuple(each for each in self._asked if each != item)  # so that it is tested before the others
+        self._asked = tuple(name for name in self._asked if name != item)  # so that it is tested before the others
         self._go(AT[item])
 
     def action_again(self) -> None:
@@ -348,8 +348,8 @@ class LearnPane(TwoParts):
     def _ask_for_item(self) -> None:
         """Request the figures of the item, or the capture of a bug; and the claims, once one of them is shown."""
         asked = all_claims().items if self.item.kind == "claim" else self._asked
-        later = (each for each in asked if each not in self.found and each != self.item.id)
-        self._asked = (self.item.id, *(each for each in later if ITEMS[AT[each]].kind == "claim"))
+        later = (name for name in asked if name not in self.found and name != self.item.id)
+        self._asked = (self.item.id, *(name for name in later if ITEMS[AT[name]].kind == "claim"))
         try:
             folder = self._folder if self.item.kind == "bug" else None
         except OSError as error:
@@ -359,9 +359,9 @@ class LearnPane(TwoParts):
 
     def _take(self, answer: Sequence[ItemFigures]) -> None:
         """Keep what was found out about items; the verdicts on claims are in the order of the list."""
-        self.found |= {each.item: each.found for each in answer}
-        self.outcomes |= {each.item: each.outcome for each in answer if each.of.kind == "claim"}
-        self.outcomes = dict(sorted(self.outcomes.items(), key=lambda each: AT[each[0]]))
+        self.found |= {figures.item: figures.found for figures in answer}
+        self.outcomes |= {figures.item: figures.outcome for figures in answer if figures.of.kind == "claim"}
+        self.outcomes = dict(sorted(self.outcomes.items(), key=lambda outcome: AT[outcome[0]]))
 
     def on_unmount(self) -> None:
         if self._captures is not None:

@@ -59,8 +59,8 @@ class MeasureRules(Request):
                 rows, {row.rule: saturation[row.rule] for row in rows if row.rule in saturation}, fraction
             )
 
-        for each in batches(steps(), answer, running):
-            yield None if isinstance(each, Progress) and time.monotonic() - start < _SLOW else each
+        for batch in batches(steps(), answer, running):
+            yield None if isinstance(batch, Progress) and time.monotonic() - start < _SLOW else batch
 
 
 def _exact_rows(p: Parameters, names: Iterable[ScaleName]) -> Iterator[RuleRow]:

@@ -87,9 +87,9 @@ def rule_title(name: str, glyphs: Glyphs, parameters: Parameters = _USUAL) -> Li
         labels = joined(
             [
                 message(
-                    "{parameter} {value}", parameter=each.label, value=each.format(getattr(parameters, each.name))
+                    "{parameter} {value}", parameter=field.label, value=field.format(getattr(parameters, field.name))
                 )
-                for each in map(FIELD.__getitem__, rule.needs)
+                for field in map(FIELD.__getitem__, rule.needs)
             ],
             ", ",
         )

@@ -28,8 +28,8 @@ def curve_lines(worked: SoftmaxSteps, width: int, height: int, glyphs: Glyphs) -
     """Return a chart for each score, one for the entropy and one for ‖J‖_F; empty if they need more lines."""
     curves, cells = worked.curves, width - LEFT - 3
     rows = len(worked.example.scores) + 2
-    each = min((height - _AROUND) // rows, _HIGHEST)
-    if curves is None or each < 1 or cells < _LEAST_CELLS:
+    tall = min((height - _AROUND) // rows, _HIGHEST)
+    if curves is None or tall < 1 or cells < _LEAST_CELLS:
         return []
     axis = Axis(curves.multipliers[0], curves.multipliers[-1], 2)
     at = [_cell(side.multiplier, axis, cells) for side in worked.sides]
@@ -41,8 +41,8 @@ def curve_lines(worked: SoftmaxSteps, width: int, height: int, glyphs: Glyphs) -
     lines: list[Line] = [(), section_line(title, legend, width, glyphs)]
     for name, series in zip(names, values, strict=True):
         shown = [series[_index(cell, cells, len(series))] for cell in range(cells)]
-        for number, row in enumerate(_bars(shown, each, glyphs)):
-            label = to_right(name if number == each - 1 else "", LEFT - 2)
+        for number, row in enumerate(_bars(shown, tall, glyphs)):
+            label = to_right(name if number == tall - 1 else "", LEFT - 2)
             lines.append((*fitted(((f" {label}", "label"),), LEFT + 1), *_coloured(row, at, glyphs)))
     return [*lines, *_axis_lines(axis, at, cells, glyphs)]
 

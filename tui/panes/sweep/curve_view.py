@@ -111,8 +111,8 @@ def sweep_plot(
         return None
     series = [_series(swept, i, (role, _THIN[i]), glyphs.marks[i], statistic) for i, role in enumerate(COLUMN_ROLES)]
     series += [_series(other.swept, 1, (other.role, other.thin), other.mark, statistic) for other in beside]
-    values = [y for each in series for _, y in each.exact]
-    values += [p.y + sign * (p.stderr or 0) for each in series for p in each.points for sign in (-1, 1)]
+    values = [y for curve in series for _, y in curve.exact]
+    values += [p.y + sign * (p.stderr or 0) for curve in series for p in curve.points for sign in (-1, 1)]
     if not values:
         return None
     x, unit = Axis(swept.values[0], swept.values[-1], 2), " %" if statistic.unit == "share" else ""
@@ -189,7 +189,7 @@ def _changes(swept: SweepCurve, index: int) -> Iterator[tuple[float, str]]:
     exact, points = sorted(swept.exact.items()), sorted(swept.points.items())
     flags = [(n, is_saturated(columns[index].saturation, {}, swept.parameters.d_k)) for n, columns in exact]
     if saturation is None:
-        flags = [(at, is_saturated(None, each.point.measurement.columns[index].measured, 0)) for at, each in points]
+        flags = [(at, is_saturated(None, point.point.measurement.columns[index].measured, 0)) for at, point in points]
     for at, saturates in crossings(flags):
         yield at, message("saturates") if saturates else message("recovers")
 

@@ -70,7 +70,7 @@ class MapResults:
         """The question that measures every place."""
         p = self.parameters
         measured = replace(p, batch=min(p.batch, _DRAWS), n_queries=min(p.n_queries, _ROWS))
-        d_k, n_keys = (",".join(map(str, each)) for each in (self.d_ks or D_KS, N_KEYS))
+        d_k, n_keys = (",".join(map(str, values)) for values in (self.d_ks or D_KS, N_KEYS))
         return SweepQuestion(measured, d_k, keys=n_keys)
 
     @property
@@ -141,11 +141,11 @@ class MapLayout:
 def layout(width: int, height: int) -> MapLayout:
     """Return the layout of a map of this size; a low one shows fewer numbers of keys."""
     panels = (0, 1) if width >= _BESIDE else (1,)
-    each = (width - _GAP * (len(panels) - 1)) // len(panels)
+    wide = (width - _GAP * (len(panels) - 1)) // len(panels)
     room = max(height - _HEAD - _FOOT, 1)
     stride = -(-len(N_KEYS) // room)
     rows = N_KEYS[::-1][::stride]
-    return MapLayout(panels, each, max((each - _MARGIN) // len(D_KS), 1), max(room // len(rows), 1), rows)
+    return MapLayout(panels, wide, max((wide - _MARGIN) // len(D_KS), 1), max(room // len(rows), 1), rows)
 
 
 def map_lines(

@@ -105,8 +105,8 @@ class CurvePart:
         key = self.question
         if key not in self._known:
             values = _values(self.grid, self._questions)
-            alike = (each for each in self._every if (each.values, each.over) == (values, self.over))
-            known = {each.parameters: each.exact for each in alike}
+            alike = (curve for curve in self._every if (curve.values, curve.over) == (values, self.over))
+            known = {curve.parameters: curve.exact for curve in alike}
             self._known[key] = [SweepCurve(p, values, known.get(p, {}), over=self.over) for p in self._questions]
         return self._known[key]
 
@@ -136,7 +136,7 @@ class CurvePart:
         self._known = {key: each for key, each in self._known.items() if _but_rule(each[0]) == alike}
         if wanted[0].exact or wanted[0].points:
             self.shown = wanted
-        lacking = next((each for each in wanted if each.values and each.values[-1] not in each.exact), None)
+        lacking = next((curve for curve in wanted if curve.values and curve.values[-1] not in curve.exact), None)
         if lacking is not None:
             self.pane.ask(lacking.prediction)
         self._measure_only(None if _complete(wanted) else wanted)
@@ -144,7 +144,7 @@ class CurvePart:
 
     def _read_others(self, swept: Sequence[SweepCurve]) -> None:
         """Request the values of other rules at the cursor if no sweep has them."""
-        lacking = [self._at_cursor(each) for each in swept if self.at not in each.points]
+        lacking = [self._at_cursor(curve) for curve in swept if self.at not in curve.points]
         self._here = {p: self._here[p] for p in lacking if p in self._here}
         lacking = [p for p in lacking if p not in self._here]
         if lacking and self.at not in swept[0].values and not self.fault:
@@ -159,18 +159,21 @@ class CurvePart:
         if wanted is None:
             self.pane.host.engine.withdraw(SweepQuestion)
         else:
-            self.pane.ask(replace(self.question, known=sum(len(each.points) for each in wanted)))
+            self.pane.ask(replace(self.question, known=sum(len(curve.points) for curve in wanted)))
 
     def add(self, request: Request, answer: object) -> bool:
         """Add an answer, and request what is missing next; return whether it was one for the curves."""
         match request, answer:
             case Predict(), ExactCells(cells) if alike := [
-                each for each in self._every if each.predicted_by(request)
+                curve for curve in self._every if curve.predicted_by(request)
             ]:
-                for each in alike:
-                    each.exact = {**each.exact, **{at[each.over == "n_keys"]: found for at, found in cells.items()}}
+                for curve in alike:
+                    curve.exact = {
+                        **curve.exact,
+                        **{at[curve.over == "n_keys"]: found for at, found in cells.items()},
+                    }
             case SweepQuestion(), Points(points, fraction) if request in self._known:
-                found = {each.parameters.scale: each for each in self._known[request]}
+                found = {curve.parameters.scale: curve for curve in self._known[request]}
                 for point in points:
                     p = point.point.parameters
                     swept = found[p.scale]
@@ -188,7 +191,7 @@ class CurvePart:
 
     def wants(self, request: Request) -> bool:
         """Return whether a request is for the wanted sweeps."""
-        return request == self.question or any(each.predicted_by(request) for each in self.wanted)
+        return request == self.question or any(curve.predicted_by(request) for curve in self.wanted)
 
     def failed(self, request: Request) -> None:
         """Let the next key send a failed request again."""
@@ -213,10 +216,10 @@ class CurvePart:
     def answered(self) -> SweepResult:
         """Return all points of all curves; raises InputError if some are missing."""
         wanted = self.wanted
-        done, asked = sum(len(each.points) for each in wanted), sum(len(each.values) for each in wanted)
+        done, asked = sum(len(curve.points) for curve in wanted), sum(len(curve.values) for curve in wanted)
         if not asked or done < asked:
             raise InputError("{done} of {asked} points measured so far.", done=done, asked=asked)
-        points = [(found.point, found.prediction) for each in wanted for _, found in sorted(each.points.items())]
+        points = [(found.point, found.prediction) for curve in wanted for _, found in sorted(curve.points.items())]
         return self.question.swept(points)
 
     @property
@@ -225,7 +228,7 @@ class CurvePart:
         questions, p = self._questions, self.pane.parameters
         values = _values(self.grid, questions)
         text = self.grid.text if values == self.grid.values else ",".join(map(str, values))
-        rules = ("scale", ",".join(each.scale for each in questions)) if len(questions) > 1 else None
+        rules = ("scale", ",".join(question.scale for question in questions)) if len(questions) > 1 else None
         if self.over == "d_k":
             return SweepQuestion(at_any("d_k", p), text, rules)
         return SweepQuestion(at_any("d_k", at_any("n_keys", p)), str(p.d_k), rules, keys=text)
@@ -244,7 +247,7 @@ def _fault(parameters: Parameters, over: str, value: int) -> str:
 
 def _complete(swept: Sequence[SweepCurve]) -> bool:
     """Return whether every point has been measured."""
-    return all(each.complete for each in swept)
+    return all(curve.complete for curve in swept)
 
 
 def _but_rule(swept: SweepCurve) -> Parameters:
@@ -322,7 +325,7 @@ class MapPart:
                 asked=asked,
             )
         found = (measured[d_k, n] for n in N_KEYS for d_k in d_ks)
-        points = [(each.point, each.prediction) for each in found]
+        points = [(point.point, point.prediction) for point in found]
         return self.question(statistic).swept(points)
 
     def question(self, statistic: Statistic) -> SweepQuestion:
@@ -345,5 +348,5 @@ def _stepped(values: Sequence[int], value: int, change: int) -> int:
     """Return the next of these values above or below one, or the last of them; the value itself without a change."""
     if not change:
         return value
-    beyond = [each for each in values if (each - value) * change > 0]
-    return min(beyond, key=lambda each: abs(each - value), default=values[-1] if change > 0 else values[0])
+    beyond = [x for x in values if (x - value) * change > 0]
+    return min(beyond, key=lambda x: abs(x - value), default=values[-1] if change > 0 else values[0])

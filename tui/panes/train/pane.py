@@ -190,7 +190,7 @@ class TrainPane(FieldsPane):
 
     def restore_state(self, state: UndoState) -> None:
         self.settings.race, self.settings.cursor, name, self.curves.other_axis = state
-        self.curves.quantity = next(each for each in QUANTITIES if each.name == name)
+        self.curves.quantity = next(quantity for quantity in QUANTITIES if quantity.name == name)
 
     def show_item(self, item: Race) -> None:
         self.settings.finish()
@@ -229,7 +229,7 @@ class TrainPane(FieldsPane):
 
     def action_choose_quantity(self) -> None:
         """Choose the quantity from a list."""
-        quantities = [(each, each.label) for each in QUANTITIES]
+        quantities = [(quantity, quantity.label) for quantity in QUANTITIES]
         choose_of(self.host, message("quantity"), quantities, self.curves.quantity, self._show_quantity)
 
     def _show_quantity(self, quantity: Quantity) -> None:

@@ -122,17 +122,17 @@ def curve_lines(
     series = [_series(number, points, y) for number, points in enumerate(curves)]
     names = [f" {letter(number)} {glyphs.say(rule_name(rule))}" for number, rule in enumerate(shown.race.rules)]
     room = min(max(map(cells, names)), _NAME + 2)
-    if width < _NAMED or not all(each.exact for each in series):
+    if width < _NAMED or not all(curve.exact for curve in series):
         return [*draw(Plot(x, y, series), width, height, glyphs).lines][:height]
     drawing = draw(Plot(x, y, series), width - room, height, glyphs)
     lines = [*drawing.lines]
     free = list(range(drawing.at.rows))
-    for each, name in zip(series, names, strict=True):
-        end = cell_at(drawing.at.down(each.exact[-1][1]), drawing.at.rows) or 0
+    for curve, name in zip(series, names, strict=True):
+        end = cell_at(drawing.at.down(curve.exact[-1][1]), drawing.at.rows) or 0
         row = min(free, key=lambda row: abs(row - end), default=None)
         if row is not None:
             free.remove(row)
-            lines[row] = (*lines[row], (set_cell_size(name, room), each.role))
+            lines[row] = (*lines[row], (set_cell_size(name, room), curve.role))
     return [fitted(line, width) for line in lines]
 
 
@@ -153,7 +153,7 @@ def _series(number: int, points: Sequence[CurvePoint], y: Axis) -> Series:
     role, thin = _ROLES[number]
     inside = [(point.step, min(max(point.middle, y.low), y.high), point.stderr) for point in points]
     if y.base:
-        inside = [each for each in inside if each[1] > 0]
+        inside = [point for point in inside if point[1] > 0]
     bars = [Point(step, value, stderr) for step, value, stderr in inside if stderr is not None]
     if not bars and inside:
         bars = [Point(*inside[-1][:2])]

@@ -208,8 +208,8 @@ class WatchPane(TwoParts):
 
     def _alert(self, shown: RunSnapshot) -> None:
         """Tell of a head that passed the limit since the last look, even if it came back."""
-        over = frozenset((each.layer, each.head) for each in shown.ranked if each.over)
-        first = {(each.layer, each.head): each.first_over for each in shown.ranked if each.first_over is not None}
+        over = frozenset((head.layer, head.head) for head in shown.ranked if head.over)
+        first = {(head.layer, head.head): head.first_over for head in shown.ranked if head.first_over is not None}
         if self._over is not None:
             new, gone = over - self._over, first.keys() - over - self._passed
             for layer, head in sorted(new)[:1] or sorted(gone)[:1]:
@@ -244,7 +244,7 @@ class WatchPane(TwoParts):
 
     def action_worst(self, direction: int) -> None:
         ranked = self.shown.ranked if self.shown else ()
-        places = [(each.layer, each.head) for each in ranked]
+        places = [(head.layer, head.head) for head in ranked]
         if places:
             at = places.index(self.map.cursor) if self.map.cursor in places else -1
             self._choose(*places[(at + direction) % len(places)])

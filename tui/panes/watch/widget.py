@@ -164,7 +164,7 @@ class RankedHeadsWidget(HeadsWidget):
         if self.shown is None:
             return [fitted(line, width) for line in above]
         room = self._listed = max(height - len(above) - 1, 1)
-        at = next((n for n, each in enumerate(self.shown.ranked) if (each.layer, each.head) == self.cursor), 0)
+        at = next((n for n, head in enumerate(self.shown.ranked) if (head.layer, head.head) == self.cursor), 0)
         self.top = min(max(self.top, at - room + 1), at)
         lines = ranked_lines(self.shown, width, self.glyphs, self.top, room, self.cursor)
         lines += [fitted((), width)] * (room + 1 - len(lines))

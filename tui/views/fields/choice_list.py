@@ -111,8 +111,12 @@ class ChoiceList:
 
     def filtered(self, words: str) -> ChoiceList:
         """Return the list with another filter, with the cursor on the row that matches best."""
-        found = replace(self, words=words, cursor=0)
-        return replace(found, cursor=found.rows.index(found.ranked[0])) if self.offered and found.rows else found
+        choices = replace(self, words=words, cursor=0)
+        return (
+            replace(choices, cursor=choices.rows.index(choices.ranked[0]))
+            if self.offered and choices.rows
+            else choices
+        )
 
     def toggled(self) -> ChoiceList:
         """Return the list with the selected row marked, or no longer marked; a typed formula becomes a row."""
@@ -144,46 +148,49 @@ def _own(choices: Sequence[Choice], value: str, beyond: Beyond | None) -> list[C
     return [replace(row, name=message("your formula"), family=choices[-1].family) for row in beyond(value)]
 
 
-def list_lines(found: ChoiceList, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+def list_lines(choices: ChoiceList, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Return the list as `height` lines: filter, rows, the help and source of the selected one, and keys."""
-    shown = _shown(found, height)
-    rows, matches = len(found.rows), len(found.matches)  # the row of a typed formula is counted among both numbers
-    count = glyphs.say("{count} of {all}", count=rows, all=len(found.choices) + rows - matches)
-    asked: Line = ((glyphs.say("filter: "), "label"), (glyphs.say(found.words), "accent"), (" ", "cursor"))
-    asked = (*asked, (_hint(found, width - line_width(asked) - cell_len(count), glyphs), "dim"))
+    shown = _shown(choices, height)
+    rows, matches = (
+        len(choices.rows),
+        len(choices.matches),
+    )  # the row of a typed formula is counted among both numbers
+    count = glyphs.say("{count} of {all}", count=rows, all=len(choices.choices) + rows - matches)
+    asked: Line = ((glyphs.say("filter: "), "label"), (glyphs.say(choices.words), "accent"), (" ", "cursor"))
+    asked = (*asked, (_hint(choices, width - line_width(asked) - cell_len(count), glyphs), "dim"))
     lines: list[Line] = [ends(asked, ((count, "dim"),), width)]
     if not shown:
-        lines += _nothing(found, width, glyphs)
-    if found.offered:
-        names = width - 4 - min(max(cell_len(glyphs.say(row.formula)) for row in found.offered), width // 3)
+        lines += _nothing(choices, width, glyphs)
+    if choices.offered:
+        names = width - 4 - min(max(cell_len(glyphs.say(row.formula)) for row in choices.offered), width // 3)
     else:
-        names = min(max((cell_len(glyphs.say(row.name)) for row in found.choices), default=0), _NAME, width // 2)
-    lines += [_line(found, row, names, width, glyphs) for row in shown]
+        names = min(max((cell_len(glyphs.say(row.name)) for row in choices.choices), default=0), _NAME, width // 2)
+    lines += [_line(choices, row, names, width, glyphs) for row in shown]
     if height >= _RULED:
         lines += [()] * (1 + _room(height) - len(lines))
         lines.append(((glyphs.rule * width, "dim"),))
-        lines += explanation(found.chosen, width, height - len(lines) - 1, glyphs)
+        lines += explanation(choices.chosen, width, height - len(lines) - 1, glyphs)
     else:  # help may also fill the lines without rows
-        below = [line for line in explanation(found.chosen, width, height - len(lines) - 1, glyphs) if line]
+        below = [line for line in explanation(choices.chosen, width, height - len(lines) - 1, glyphs) if line]
         lines += [()] * (height - len(lines) - len(below) - 1) + below
-    return [fitted(line, width) for line in (*lines, key_line(_keys(found), width + 2, glyphs)[1:])]
+    return [fitted(line, width) for line in (*lines, key_line(_keys(choices), width + 2, glyphs)[1:])]
 
 
-def _hint(found: ChoiceList, width: int, glyphs: Glyphs) -> str:
+def _hint(choices: ChoiceList, width: int, glyphs: Glyphs) -> str:
     """Return what else can be typed, as long as nothing is typed; empty if it does not fit."""
-    if found.beyond is None or found.words:
+    if choices.beyond is None or choices.words:
         return ""
-    said = (f" {glyphs.say(hint)}" for hint in found.hints)
+    said = (f" {glyphs.say(hint)}" for hint in choices.hints)
     return next((hint for hint in said if cell_len(hint) < width - 1), "")
 
 
-def _keys(found: ChoiceList) -> Sequence[Key]:
-    return _KEYS if found.marked is None else _KEYS_OF_SEVERAL
+def _keys(choices: ChoiceList) -> Sequence[Key]:
+    return _KEYS if choices.marked is None else _KEYS_OF_SEVERAL
 
 
-def _nothing(found: ChoiceList, width: int, glyphs: Glyphs) -> list[Line]:
+def _nothing(choices: ChoiceList, width: int, glyphs: Glyphs) -> list[Line]:
     """Return why no row is shown: where a formula is faulty, or that nothing contains the words."""
-    _, fault = found.typed
+    _, fault = choices.typed
     if fault is None:
         return wrapped(glyphs.say("Nothing contains these words. Backspace erases, Ctrl+U clears."), width, "alert")
     pointed: list[Line] = [((f"  {line}", "alert"),) for line in fault.pointer.splitlines()]
@@ -191,16 +198,16 @@ def _nothing(found: ChoiceList, width: int, glyphs: Glyphs) -> list[Line]:
     return [*pointed, *wrapped(glyphs.say("Not a formula: {reason}.", reason=reason), width, "alert")]
 
 
-def clicked(found: ChoiceList, width: int, height: int, glyphs: Glyphs, x: int, y: int) -> int | str | None:
+def clicked(choices: ChoiceList, width: int, height: int, glyphs: Glyphs, x: int, y: int) -> int | str | None:
     """Return the row of a list that was clicked, as the index of a match, or the clicked key; not on its border."""
     if not 0 <= x < width:
         return None
     if y == height - 1:
-        word = key_at(_keys(found), width + 2, glyphs, x + 1)
+        word = key_at(_keys(choices), width + 2, glyphs, x + 1)
         return None if word == "a-z" else word
-    shown = _shown(found, height)
+    shown = _shown(choices, height)
     row = shown[y - 1] if 1 <= y < 1 + len(shown) else None
-    return found.rows.index(row) if isinstance(row, Choice) else None
+    return choices.rows.index(row) if isinstance(row, Choice) else None
 
 
 def page(height: int) -> int:
@@ -233,43 +240,45 @@ def _room(height: int) -> int:
     return max(height - 2 - below - 1 - (height >= _RULED), 1)
 
 
-def _shown(found: ChoiceList, height: int) -> list[Choice | str]:
+def _shown(choices: ChoiceList, height: int) -> list[Choice | str]:
     """Return the rows to show, around the cursor."""
-    rows, top = window(found, height)
+    rows, top = window(choices, height)
     return rows[top : top + _room(height)]
 
 
-def window(found: ChoiceList, height: int) -> tuple[list[Choice | str], int]:
+def window(choices: ChoiceList, height: int) -> tuple[list[Choice | str], int]:
     """Return all rows, and the first one to show; without a filter, the name of a family stands above its rows."""
     rows: list[Choice | str] = []
     family, at = "", 0
-    for index, row in enumerate(found.rows):
-        if row.family and row.family != family and (found.offered or not found.words):
+    for index, row in enumerate(choices.rows):
+        if row.family and row.family != family and (choices.offered or not choices.words):
             rows.append(row.family)
         family = row.family
-        if index == found.cursor:
+        if index == choices.cursor:
             at = len(rows)
         rows.append(row)
     room = _room(height)
     return rows, first_line(at, len(rows), room)
 
 
-def _line(found: ChoiceList, row: Choice | str, names: int, width: int, glyphs: Glyphs) -> Line:
+def _line(choices: ChoiceList, row: Choice | str, names: int, width: int, glyphs: Glyphs) -> Line:
     """Return the line of a row: a mark, the name, the formula; or of the name of a family."""
     if isinstance(row, str):
         return ((glyphs.say(row), "dim"),)
-    here = row == found.chosen
+    here = row == choices.chosen
     name, formula = _cut(glyphs.say(row.name), names, glyphs), glyphs.say(row.formula)
-    now = glyphs.say(" (now)") if row.value in (found.current, *found.also) else ""
+    now = glyphs.say(" (now)") if row.value in (choices.current, *choices.also) else ""
     role: Role = "accent" if here else "label"
     mark: Line = ((glyphs.cursor if here else " ", "accent"), (" ", "text"))
-    if found.marked is not None:
-        mark = (*mark, (f"[{glyphs.say('✓') if row.value in found.marked else ' '}] ", "text"))
+    if choices.marked is not None:
+        mark = (*mark, (f"[{glyphs.say('✓') if row.value in choices.marked else ' '}] ", "text"))
         width -= 4
     left: Line = (*mark, *fitted(((name, role),), names), ("  ", "text"))
     room = max(width - names - 4 - cell_len(now), 0)
     formula = _cut(formula, room, glyphs)
-    return fitted((*left, *fitted(((formula, "text"),), room), (now, "dim")), width + 4 * (found.marked is not None))
+    return fitted(
+        (*left, *fitted(((formula, "text"),), room), (now, "dim")), width + 4 * (choices.marked is not None)
+    )
 
 
 def _cut(text: str, room: int, glyphs: Glyphs) -> str:

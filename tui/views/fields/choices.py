@@ -257,7 +257,7 @@ def choices_of(field: Field) -> tuple[Choice, ...]:
         for value, formula, help, source, words in CHOICES.get(field.name, ())
     }
     if field.name == "cache_format":
-        rows = {name: _cached(each) for name, each in FORMATS.items()}
+        rows = {name: _cached(form) for name, form in FORMATS.items()}
     if field.name == "model":
         rows |= {name: _full_model(model) for name, model in MODELS.items()}
     return tuple(rows.get(value, Choice(value, choice_word(value))) for value in field.choices)
@@ -300,13 +300,13 @@ def model_choices() -> tuple[Choice, ...]:
     """Return the rows of models."""
     return tuple(
         Choice(
-            each.name,
-            each.title,
-            message("d_k {width}, {heads} heads", width=each.layer.width, heads=each.layer.heads),
-            message("{note}.", note=each.note) if each.note else "",
-            each.source,
+            preset.name,
+            preset.title,
+            message("d_k {width}, {heads} heads", width=preset.layer.width, heads=preset.layer.heads),
+            message("{note}.", note=preset.note) if preset.note else "",
+            preset.source,
         )
-        for each in PRESETS.values()
+        for preset in PRESETS.values()
     )
 
 
@@ -319,10 +319,10 @@ def family_of(rule: ScaleRule) -> str:
     return FAMILIES[2 if _CONTEXT & {*rule.needs} else 0 if "d_k" in rule.needs else 1]
 
 
-def _cached(each: NumberFormat) -> Choice:
-    help = message("Each number of keys and values in the cache takes {bits} bytes.", bits=each.bits // 8)
-    known = {row[0]: row for row in CHOICES["precision"]}[each.name]
-    return Choice(each.name, each.word, message("{bits} bytes", bits=each.bits // 8), help, known[3], words=known[4])
+def _cached(form: NumberFormat) -> Choice:
+    help = message("Each number of keys and values in the cache takes {bits} bytes.", bits=form.bits // 8)
+    known = {row[0]: row for row in CHOICES["precision"]}[form.name]
+    return Choice(form.name, form.word, message("{bits} bytes", bits=form.bits // 8), help, known[3], words=known[4])
 
 
 def _full_model(model: Model) -> Choice:

@@ -51,7 +51,7 @@ def ranked(choices: Sequence[Choice], wanted: Sequence[str]) -> list[Choice]:
     """Return the rows that contain every word, those whose names match best first."""
     tests, chinese = [_contains(word) for word in wanted], any(map(_CHINESE.search, wanted))
     found = [(rank, choice) for choice in choices if (rank := _rank(choice, wanted, tests, chinese)) is not None]
-    return [choice for _, choice in sorted(found, key=lambda each: each[0])]
+    return [choice for _, choice in sorted(found, key=lambda pair: pair[0])]
 
 
 def squeezed(text: str) -> str:
@@ -139,4 +139,4 @@ def _pattern() -> tuple[re.Pattern[str], Mapping[str, str]]:
 def in_texts(words: str) -> str:
     """Return what is searched for, with the words of the texts for others: `梯度消失` is `vanish`."""
     pattern, word_of = _pattern()
-    return pattern.sub(lambda found: f" {word_of[found[0]]} ", words.casefold()).strip()
+    return pattern.sub(lambda match: f" {word_of[match[0]]} ", words.casefold()).strip()

@@ -29,7 +29,10 @@ class MapWindow(NamedTuple):
     def lines(self, names: Sequence[str], head: Callable[[Place], Span]) -> list[Line]:
         """Return a line for each layer, of its name and its heads."""
         return [
-            ((names[layer], "label"), *(head((layer, each)) for each in self.heads if each < self.counts[layer]))
+            (
+                (names[layer], "label"),
+                *(head((layer, number)) for number in self.heads if number < self.counts[layer]),
+            )
             for layer in self.layers
         ]
 

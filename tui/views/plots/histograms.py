@@ -85,7 +85,7 @@ def grid_lines(
     """
     names = pair_names(columns)[:most]
     across, gap = _across(len(names), width), 2
-    each = (width - gap * (across - 1)) // across
+    wide = (width - gap * (across - 1)) // across
     names = names[first : first + pairs_at_once(len(names), width, height, least)]
     groups = [names[start : start + across] for start in range(0, len(names), across)]
     room = height // len(groups)
@@ -95,9 +95,9 @@ def grid_lines(
     lines: list[Line] = []
     for group in groups:
         if len(groups) > 1:  # a group of fewer pairs has wider ones
-            each = (width - gap * (len(group) - 1)) // len(group)
-        pairs = [pair_lines(columns, name, each, tall, glyphs, curves, reach, earlier) for name in group]
-        rest: Span = (" " * (width - len(group) * (each + gap) + gap), "text")
+            wide = (width - gap * (len(group) - 1)) // len(group)
+        pairs = [pair_lines(columns, name, wide, tall, glyphs, curves, reach, earlier) for name in group]
+        rest: Span = (" " * (width - len(group) * (wide + gap) + gap), "text")
         for first_part, *parts in zip(*pairs, strict=True):
             line = [*first_part]
             for part in parts:

@@ -39,7 +39,7 @@ def axis_note(reach: float | None) -> str:
 
 
 def logit_lines(
-    columns: Sequence[Column], at: PictureColumns, each: int, glyphs: Glyphs, reach: float | None, axis: bool = True
+    columns: Sequence[Column], at: PictureColumns, tall: int, glyphs: Glyphs, reach: float | None, axis: bool = True
 ) -> list[Line]:
     """Return hills of `each` lines with the spread of logits beside them, and what is beyond; then their axis."""
     histograms = [column.histograms["logits"] for column in columns]
@@ -53,9 +53,9 @@ def logit_lines(
         said = message("{share} beyond", share=percent(sum(sides)))
         beyond = "" if sum(sides) < _SHOWN else glyphs.fitting((said, ""), at.words - 2)  # else the arrows alone
         spread = _one_decimal(column.measured.get("logit_std", NOTHING).value, glyphs)
-        words = [*[""] * (each - 2), *([beyond] if each > 1 else []), _spread(spread, at.words, glyphs)]
-        for number, row in enumerate(bars(histogram.onto(edges), each, glyphs)):
-            last = number == each - 1
+        words = [*[""] * (tall - 2), *([beyond] if tall > 1 else []), _spread(spread, at.words, glyphs)]
+        for number, row in enumerate(bars(histogram.onto(edges), tall, glyphs)):
+            last = number == tall - 1
             line = picture_line(
                 glyphs.say(name) if last else "", role, ((row, role),), words[number], at, glyphs,
                 role if last else "dim",
@@ -179,15 +179,15 @@ def entropy_lines(
         return [fitted(((" ", "dim"), *line), sum(at)) for line in wrapped(glyphs.say(_UNKNOWN), sum(at) - 2, "dim")]
     drawing = _drawing(curves, p.n_keys, at, height - 1, glyphs)
     here: list[tuple[Series, Point]] = []
-    for each, column in zip(drawing.at.plot.series, columns, strict=True):
+    for curve, column in zip(drawing.at.plot.series, columns, strict=True):
         value = column.measured["entropy"].value if "entropy" in column.measured else None
         if value is not None:
-            here.append((each, Point(p.d_k, value)))
+            here.append((curve, Point(p.d_k, value)))
     ends = dict[int, tuple[str, Role]]()
-    for each, name in zip(drawing.at.plot.series, column_names(columns), strict=True):
-        row = cell_at(drawing.at.down(each.exact[-1][1]), drawing.at.rows) if each.exact else None
+    for curve, name in zip(drawing.at.plot.series, column_names(columns), strict=True):
+        row = cell_at(drawing.at.down(curve.exact[-1][1]), drawing.at.rows) if curve.exact else None
         if row is not None:
-            ends.setdefault(row, (name, each.role))
+            ends.setdefault(row, (name, curve.role))
     lines: list[Line] = []
     for row, line in enumerate(with_cursor(drawing, p.d_k, here, glyphs)):
         name = _EVEN if row == 0 else _ONE_KEY if row == drawing.at.rows - 1 else ""

@@ -50,7 +50,7 @@ def walk_lines(item: str, answered: bool, width: int, height: int, glyphs: Glyph
         ends[correlation * D_K] = f"{factor}d_k = {correlation * D_K:g}"
         series += [_series("third", walk) for walk in draw_walks(ALIGNED, correlation)]
         series.append(_series("text", [correlation * step for step in steps]))
-    values = [value for each in series for _, value in each.exact]
+    values = [value for curve in series for _, value in curve.exact]
     y = Axis(min(values), max(values))
     at = PictureColumns(2, max(width - _WORDS - 2, 4), _WORDS)
     frame = Frame(Plot(Axis(0, D_K), y, series), 0, at.picture, max(height - 1, 1))

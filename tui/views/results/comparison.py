@@ -26,10 +26,10 @@ _FIGURES = ("multiplier", "spread", "entropy", "first_key_weight")
 _TITLES = ("σ in row", "entropy", "first key")
 
 
-def difference_lines(found: Comparison, glyphs: Glyphs, width: int) -> list[Line]:
+def difference_lines(comparison: Comparison, glyphs: Glyphs, width: int) -> list[Line]:
     """Return the first difference as a block, what is downstream of it, and what is in one capture only."""
     lines: list[Line] = []
-    for block in difference_statements(found):
+    for block in difference_statements(comparison):
         if isinstance(block, Statement):
             lines += statement_lines([block], glyphs, width)
         else:
@@ -37,14 +37,14 @@ def difference_lines(found: Comparison, glyphs: Glyphs, width: int) -> list[Line
     return lines
 
 
-def stage_lines(found: Comparison, glyphs: Glyphs, width: int | None = None) -> list[Line]:
+def stage_lines(comparison: Comparison, glyphs: Glyphs, width: int | None = None) -> list[Line]:
     """Return a table of layers and stages: how many heads differ, or ~ and how many follow from a difference.
 
     Where it is wider than `width`, stages that were not compared are left out, and then the last columns.
     """
     header = [message("layer"), *STAGES.values(), message("median KL")]
     lines: list[list[str]] = []
-    for heads in _layers(found):
+    for heads in _layers(comparison):
         cells = [_cell([head.stages[number].state for head in heads], glyphs) for number in range(len(ORDER))]
         known = sorted(head.divergence for head in heads if head.divergence is not None)
         lines.append([str(heads[0].layer.index), *cells, digits(known[len(known) // 2] if known else None)])
@@ -57,11 +57,11 @@ LEGEND = message(
 )
 
 
-def reasons(found: Comparison) -> list[tuple[str, str]]:
+def reasons(comparison: Comparison) -> list[tuple[str, str]]:
     """Return each other first difference of a layer: the heads and the stage, and what differs there."""
     result: list[tuple[str, str]] = []
-    first = None if found.first is None else found.first[0]
-    for heads in _layers(found):
+    first = None if comparison.first is None else comparison.first[0]
+    for heads in _layers(comparison):
         by_stage: dict[StageName, list[HeadComparison]] = {}
         for head in heads:
             if head.first is not None:
@@ -70,16 +70,16 @@ def reasons(found: Comparison) -> list[tuple[str, str]]:
             if name not in by_stage:
                 continue
             alike = by_stage[name]
-            if any(each.first is first for each in alike):
+            if any(head.first is first for head in alike):
                 continue
-            place = place_in_words([(each.layer, each.head) for each in alike])
+            place = place_in_words([(head.layer, head.head) for head in alike])
             result.append((joined([place, STAGES[name]], "  "), difference_in_words(alike)))
     return result
 
 
-def change_lines(found: Comparison, glyphs: Glyphs, width: int | None = None) -> list[Line]:
+def change_lines(comparison: Comparison, glyphs: Glyphs, width: int | None = None) -> list[Line]:
     """Return the heads that changed most; empty if none changed. The last columns are left out beyond `width`."""
-    most = [each for each in found.ranked if each.change > 0 or each.first is not None][:_MOST]
+    most = [head for head in comparison.ranked if head.change > 0 or head.first is not None][:_MOST]
     if not most:
         return []
     header = [message("layer"), message("head"), message("first difference"), message("KL, nats")]
@@ -95,9 +95,9 @@ def change_lines(found: Comparison, glyphs: Glyphs, width: int | None = None) ->
     return table_lines(TextGrid(header, lines), glyphs, width)
 
 
-def _layers(found: Comparison) -> list[list[HeadComparison]]:
+def _layers(comparison: Comparison) -> list[list[HeadComparison]]:
     by_layer: dict[int, list[HeadComparison]] = {}
-    for head in found.heads:
+    for head in comparison.heads:
         by_layer.setdefault(head.layer.position, []).append(head)
     return [by_layer[position] for position in sorted(by_layer)]
 

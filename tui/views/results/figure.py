@@ -26,16 +26,16 @@ class _Curve:
     exact: Sequence[tuple[int, float]]  # x, value
 
 
-def sweep_figure(found: SweepResult, command: str, glyphs: Glyphs) -> str:
+def sweep_figure(sweep: SweepResult, command: str, glyphs: Glyphs) -> str:
     """Return the figure of the first statistic that is asked for: a curve for each column and value of a second axis.
 
     Raise InputError if two grids are swept, there are more than eight curves, or no values.
     """
-    keys = len(found.n_keys) > 1
-    if keys and len(found.d_ks) > 1:
+    keys = len(sweep.n_keys) > 1
+    if keys and len(sweep.d_ks) > 1:
         raise InputError("a figure has one axis: sweep either d_k or the number of keys")
-    statistic = STATISTIC[found.shown[0]]
-    curves = _curves(found, keys, statistic.name, glyphs)
+    statistic = STATISTIC[sweep.shown[0]]
+    curves = _curves(sweep, keys, statistic.name, glyphs)
     if len(curves) > len(_COLOURS):
         raise InputError("a figure has at most {most} curves, not {count}", most=len(_COLOURS), count=len(curves))
     ys = [y for curve in curves for _, value, error in curve.measured for y in (value - error, value + error)]
@@ -45,9 +45,9 @@ def sweep_figure(found: SweepResult, command: str, glyphs: Glyphs) -> str:
     low, high = min(ys), max(ys)
     low, high = (low - 1, high + 1) if low == high else (low, high)
     step = 10.0 ** math.floor(math.log10(high - low))
-    step = next(step * each for each in (0.1, 0.2, 0.5, 1, 2) if (high - low) / (step * each) <= 8)
+    step = next(step * factor for factor in (0.1, 0.2, 0.5, 1, 2) if (high - low) / (step * factor) <= 8)
     low, high = math.floor(low / step) * step, math.ceil(high / step) * step
-    xs = found.n_keys if keys else found.d_ks
+    xs = sweep.n_keys if keys else sweep.d_ks
     first, last = math.log2(min(xs)), math.log2(max(xs))
 
     def across(x: float) -> float:
@@ -85,14 +85,14 @@ def sweep_figure(found: SweepResult, command: str, glyphs: Glyphs) -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _curves(found: SweepResult, keys: bool, statistic: str, glyphs: Glyphs) -> list[_Curve]:
+def _curves(sweep: SweepResult, keys: bool, statistic: str, glyphs: Glyphs) -> list[_Curve]:
     """Return the curves of a statistic, each once: A and B for each value of the second axis."""
     curves: dict[tuple[object, ...], _Curve] = {}
-    for value in found.vary[1] if found.vary else [None]:
+    for value in sweep.vary[1] if sweep.vary else [None]:
         points = [
             (p.parameters.n_keys if keys else p.parameters.d_k, p.measurement.columns, theory.columns)
-            for p, theory in found.points
-            if found.vary is None or getattr(p.parameters, found.vary[0]) == value
+            for p, theory in sweep.points
+            if sweep.vary is None or getattr(p.parameters, sweep.vary[0]) == value
         ]
         for side in range(2) if points else ():
             measured = [(x, columns[side].measured[statistic]) for x, columns, _ in points]
@@ -100,7 +100,11 @@ def _curves(found: SweepResult, keys: bool, statistic: str, glyphs: Glyphs) -> l
             name = glyphs.say(column_names(points[0][1])[side])
             curve = _Curve(
                 name if value is None or (side == 0 and len(curves) == 0) else f"{name}, {value}",
-                [(x, each.value, each.stderr or 0.0) for x, each in measured if each.value is not None],
+                [
+                    (x, estimate.value, estimate.stderr or 0.0)
+                    for x, estimate in measured
+                    if estimate.value is not None
+                ],
                 [(x, exact) for x, exact in known if exact is not None],
             )
             curves.setdefault((*curve.measured, *curve.exact), curve)

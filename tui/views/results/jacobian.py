@@ -28,11 +28,11 @@ def jacobian_lines(
     n = len(jacobian)
     if _is_negligible(jacobian):
         return [fitted((), width)] * (n * (1 + tall))
-    each = _cells_of_entry(n, width, tall)
+    wide = _cells_of_entry(n, width, tall)
     lines: list[Line] = []
     for row, entries in enumerate(jacobian):
         roles: list[Role] = [role if row == column else "text" for column in range(n)]
-        cells = [_cell(value, each, of, glyphs, tall) for value, of in zip(entries, roles, strict=True)]
+        cells = [_cell(value, wide, of, glyphs, tall) for value, of in zip(entries, roles, strict=True)]
         for part in zip(*cells, strict=True):
             lines.append(fitted(part, width))
     return lines
@@ -48,10 +48,10 @@ def heading_line(
     if _is_negligible(jacobian):
         limit = power_of_ten(NEGLIGIBLE, 0).replace("e-", "e−")
         return fitted(((glyphs.say(" all below {limit}", limit=limit), "text"),), width)
-    each = _cells_of_entry(len(jacobian), width, tall)
-    if each < _NUMBER and not tall:
+    wide = _cells_of_entry(len(jacobian), width, tall)
+    if wide < _NUMBER and not tall:
         return _legend(width, glyphs)
-    texts = (score.center(each - 1).ljust(each) if tall else f"  {score}".ljust(each)[:each] for score in scores)
+    texts = (score.center(wide - 1).ljust(wide) if tall else f"  {score}".ljust(wide)[:wide] for score in scores)
     return fitted((("".join(texts), "dim"),), width)
 
 
@@ -76,7 +76,7 @@ def _shades(glyphs: Glyphs) -> str:
     return ":=#@" if glyphs.ascii else glyphs.shades[1:]
 
 
-def _cell(value: float, each: int, role: Role, glyphs: Glyphs, tall: bool) -> list[Span]:
+def _cell(value: float, wide: int, role: Role, glyphs: Glyphs, tall: bool) -> list[Span]:
     """Return an entry, a span for each of its lines."""
     size = abs(value)
     level = sum(size >= least for least in LEVELS)
@@ -84,14 +84,14 @@ def _cell(value: float, each: int, role: Role, glyphs: Glyphs, tall: bool) -> li
     sign = "0" if not value else "+" if value > 0 else "-" if glyphs.ascii else "−"
     number = sign + signed(_share(size), glyphs)
     if tall:
-        texts = [number.center(each - 1), shade * (each - 1)]
-    elif each < _NUMBER:
-        texts = [sign + shade * min(each - 2, _SHADES)]
+        texts = [number.center(wide - 1), shade * (wide - 1)]
+    elif wide < _NUMBER:
+        texts = [sign + shade * min(wide - 2, _SHADES)]
     else:
         texts = [shade * 2 + number]
     spans: list[Span] = []
     for text in texts:
-        spans.append((text.ljust(each), role if level else "dim"))
+        spans.append((text.ljust(wide), role if level else "dim"))
     return spans
 
 

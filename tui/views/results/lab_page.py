@@ -183,7 +183,7 @@ def _headline(page: LabPage, width: int, tall: bool, beside: Sequence[Line], gly
         words = [label, *why] if len(why) < LOW else why[:LOW]
     else:
         names = [glyphs.say(name) for name in column_names(page.contents.columns)]
-        formulas = [glyphs.say(each) for each in _formulas(page.parameters, width < 50)]
+        formulas = [glyphs.say(formula) for formula in _formulas(page.parameters, width < 50)]
         room = max(map(cells, names), default=0) + (2 if width >= 50 else 1)
         for name, formula, role in zip(names, formulas, COLUMN_ROLES, strict=False):
             words.append(((to_left(name, room) + formula, role),))
@@ -197,23 +197,25 @@ def _headline(page: LabPage, width: int, tall: bool, beside: Sequence[Line], gly
 
 def _formulas(p: Parameters, short: bool) -> list[str]:
     """Return how both columns make weights of scores: `softmax( q·k ÷ √d_k )`, or `q·k ÷ √d_k` if `short`."""
-    found: list[str] = []
+    words: list[str] = []
     for each in (p.a, p):
         score = "q·k" if each.mechanism == "dot_product" else choice_word(each.mechanism)
         label = f"{each.multiplier:.4g}" if each.scale == "custom" else scale_rule(each.scale).label
         divides = label.startswith("1/") and label.count("/") == 1
         if each.scale != "none":
             score = joined([score, label[2:] if divides else label], " ÷ " if divides else " × ")
-        found.append(score if short else message("softmax( {logits} )", logits=score))
-    return found
+        words.append(score if short else message("softmax( {logits} )", logits=score))
+    return words
 
 
 def changed_settings(p: Parameters) -> str:
     """Return the settings that are not the usual ones, other than d_k and scale rules: `mask causal`."""
     usual = usual_of(p)
-    fields = (each for each in FIELDS if each.applies(p) and each.name not in ("d_k", "scale", "against", "n_keys"))
+    fields = (
+        field for field in FIELDS if field.applies(p) and field.name not in ("d_k", "scale", "against", "n_keys")
+    )
     changed = [field for field in fields if getattr(p, field.name) != getattr(usual, field.name)]
-    return joined([joined([each.label, value_text(each, p)]) for each in changed], " · ")
+    return joined([joined([field.label, value_text(field, p)]) for field in changed], " · ")
 
 
 def _row_note(page: LabPage, glyphs: Glyphs, width: int) -> str:
@@ -223,7 +225,7 @@ def _row_note(page: LabPage, glyphs: Glyphs, width: int) -> str:
     return glyphs.fitting(forms, max(width - len(glyphs.say(ROW)) - 10, 0))
 
 
-def _shares(columns: Sequence[Column], at: PictureColumns, each: int, between: bool, glyphs: Glyphs) -> list[Line]:
+def _shares(columns: Sequence[Column], at: PictureColumns, tall: int, between: bool, glyphs: Glyphs) -> list[Line]:
     """Return a bar of the average row for each column, `each` lines high, with how many keys matter."""
     lines: list[Line] = []
     for column, name, role in zip(columns, column_names(columns), COLUMN_ROLES, strict=True):
@@ -233,7 +235,7 @@ def _shares(columns: Sequence[Column], at: PictureColumns, each: int, between: b
         keys = _matter(column.measured.get("effective_keys", NOTHING).value, at.words, glyphs)
         lines.append(picture_line(glyphs.say(name), role, picture, keys, at, glyphs))
         more = share_bar(column.average_row, at.picture, role, glyphs, label=False)
-        lines += [picture_line("", role, more, "", at, glyphs)] * (each - 1)
+        lines += [picture_line("", role, more, "", at, glyphs)] * (tall - 1)
     return lines
 
 

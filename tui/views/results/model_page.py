@@ -77,16 +77,16 @@ def _drawn(page: ModelPage, width: int, height: int, glyphs: Glyphs) -> tuple[li
     return lines, targets
 
 
-def _compared(page: ModelPage, found: Comparison, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+def _compared(page: ModelPage, comparison: Comparison, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Return the first difference from the baseline, then the stages of layers around the cursor."""
-    lines: list[Line] = [*((_MARGIN, *line) for line in difference_lines(found, glyphs, width - 2)), ()]
-    head = None if found.first is None or found.first[0].name != "multiplier" else found.first[1][0]
+    lines: list[Line] = [*((_MARGIN, *line) for line in difference_lines(comparison, glyphs, width - 2)), ()]
+    head = None if comparison.first is None or comparison.first[0].name != "multiplier" else comparison.first[1][0]
     if head is not None and head.reference is not None and head.test is not None and height >= _LEAST:
         is_now: Shown = (message("is"), head.test.multiplier, "alert")
         lines += [*_digits([is_now, (message("baseline"), head.reference.multiplier, "good")], "", width, glyphs), ()]
     against = message("against {name}", name=page.baseline)
     lines.append(section_line(message("stage by stage"), against, width, glyphs))
-    header, *stages = stage_lines(found, glyphs, width - 2)
+    header, *stages = stage_lines(comparison, glyphs, width - 2)
     legend = wrapped(glyphs.say(LEGEND).replace("   ", "; "), width - 2, "dim")
     room = max(height - len(lines) - len(legend) - 1, 1)
     first = window(page.cursor[0], len(stages), room)
@@ -125,7 +125,7 @@ def _add_judged(
         lines.append(())
         _add_map(page, width, left - 1, glyphs, lines, targets)
     # A head that is wrong saturates otherwise than at the multiplier of its file.
-    as_stated = not any(each.verdict.is_doubtful for each in page.heads)
+    as_stated = not any(head.verdict.is_doubtful for head in page.heads)
     if as_stated and page.saturations and height - len(lines) > 4:
         lines += [(), *_saturations(page, width, height - len(lines) - 1, glyphs)]
 
@@ -224,12 +224,12 @@ def _others(page: ModelPage, group: FaultGroup) -> str:
     count = sum(layer.heads for layer in page.layers)
     if len(page.heads) < count:
         return message("{judged} of {count} heads judged", judged=len(page.heads), count=count)
-    faults = [each for each in page.found if each.fault.severe and each.rule != "healthy"]
+    faults = [group for group in page.found if group.fault.severe and group.rule != "healthy"]
     others = {(layer.position, head) for fault in faults for layer, head in fault.heads}
     others -= {(layer.position, head) for layer, head in group.heads}
     if others:
         return counted("{number} other head is wrong (n)", "{number} other heads are wrong (n)", len(others))
-    right = sum(each.verdict.word == "healthy" for each in page.heads)
+    right = sum(head.verdict.word == "healthy" for head in page.heads)
     if group.rule == "healthy" or not right:
         return ""
     left = count - len(group.heads)
@@ -270,7 +270,7 @@ def _effect(page: ModelPage, width: int, glyphs: Glyphs) -> list[Line]:
 
 def _add_map(page: ModelPage, width: int, height: int, glyphs: Glyphs, lines: list[Line], targets: _Targets) -> None:
     """Add the heads by verdict: a row a layer, around the cursor if they do not fit, and what the marks mean."""
-    of = {(each.layer.position, each.head): _word(each) for each in page.heads}
+    of = {(head.layer.position, head.head): _word(head) for head in page.heads}
     shown = map_window([layer.heads for layer in page.layers], page.cursor, _NAME, width - 1, max(height - 2, 1))
     count = counted("{number} head", "{number} heads", sum(shown.counts))
     lines.append(section_line(count, message("by verdict"), width, glyphs))
@@ -288,6 +288,6 @@ def _add_map(page: ModelPage, width: int, height: int, glyphs: Glyphs, lines: li
     lines.append(((" " + meanings, "dim"),))
 
 
-def _word(each: HeadVerdict) -> str:
-    verdict = each.verdict
+def _word(head: HeadVerdict) -> str:
+    verdict = head.verdict
     return "wrong" if verdict.is_wrong else "right" if verdict.word == "healthy" else "undecided"

@@ -73,15 +73,15 @@ def capture_lines(
 
 def statistic_lines(measured: Mapping[str, Estimate], width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Return the statistics of a head that have a value, at most `height` lines: all, or the leading ones."""
-    shown = [each for each in STATISTICS if each.name in measured and not each.exported_only]
-    known = [each for each in shown if measured[each.name].value is not None]
+    shown = [statistic for statistic in STATISTICS if statistic.name in measured and not statistic.exported_only]
+    known = [statistic for statistic in shown if measured[statistic.name].value is not None]
     if len(known) > height:
-        known = [each for each in known if each.rank == 0 or each.name == "first_key_weight"]
+        known = [statistic for statistic in known if statistic.rank == 0 or statistic.name == "first_key_weight"]
     lines: list[Line] = []
-    for each in known[:height]:
-        value = measured[each.name].value or 0.0
-        text = short_in_unit(value, each.unit, glyphs)
-        label = middle_cut(glyphs.say(each.short_label), width - cells(text) - 1, glyphs.say("…"))
+    for statistic in known[:height]:
+        value = measured[statistic.name].value or 0.0
+        text = short_in_unit(value, statistic.unit, glyphs)
+        label = middle_cut(glyphs.say(statistic.short_label), width - cells(text) - 1, glyphs.say("…"))
         lines.append(((to_left(label, width - cells(text)), "label"), (text, "text")))
     return lines
 

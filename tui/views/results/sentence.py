@@ -173,9 +173,9 @@ def lab_sentence(p: Parameters, contents: TableContents, glyphs: Glyphs, brief: 
     Where a status does not say it all, as with NaN rows, a sink or lost weight, the sentence with numbers instead.
     """
     columns, names = contents.columns, column_names(contents.columns)
-    saturation = [each.saturation for each in contents.theory] or [None] * len(columns)
+    saturation = [theory.saturation for theory in contents.theory] or [None] * len(columns)
     both = zip(saturation, columns, strict=True)
-    words: list[Status | None] = [status_given(each, column.measured) for each, column in both]
+    words: list[Status | None] = [status_given(theory, column.measured) for theory, column in both]
     a, b = words
     note = context_note(p)
     notes = [message("{title}: {note}.", title=model_title(p), note=note)] if note else []
@@ -203,7 +203,7 @@ def _in_words(column: Column, name: str, word: Status, glyphs: Glyphs) -> str:
     if dead < _FEWEST_DEAD:
         return message("{meaning}.", meaning=meaning)
     if dead < 0.55:
-        n = min(_ONE_IN, key=lambda each: abs(math.log(each * dead)))
+        n = min(_ONE_IN, key=lambda count: abs(math.log(count * dead)))
         return message("{meaning}, and 1 row in {n} passes no gradient.", meaning=meaning, n=n)
     if dead == 1:
         return message("{meaning}, and no row passes a gradient.", meaning=meaning)

@@ -45,7 +45,7 @@ def page_lines(worked: SoftmaxSteps, width: int, glyphs: Glyphs, editing: ScoreE
         left: Sequence[Line], part: Callable[[WorkedExample, Role], Sequence[Line]], gap: Sequence[Line] = ()
     ) -> list[Line]:
         """Return a line for each score, with a part of both columns beside it, and a gap after each."""
-        both = [part(each, role) for each, role in pairs]
+        both = [part(marks, role) for marks, role in pairs]
         return [
             line
             for name, a, b in zip(left, *both, strict=True)
@@ -62,7 +62,7 @@ def page_lines(worked: SoftmaxSteps, width: int, glyphs: Glyphs, editing: ScoreE
     lines += rows(marked, lambda each, role: _weights(each, side, role, glyphs), [()] if tall else [])
     lines += [section_line("gradient", message("a small rise of the marked score moves each weight"), width, glyphs)]
     lines += rows(still, lambda each, role: _slopes(each, at, side, role, glyphs))
-    norms: Line = tuple((to_left(_norm(each, glyphs), side), role) for each, role in pairs)
+    norms: Line = tuple((to_left(_norm(column, glyphs), side), role) for column, role in pairs)
     indent, margin = _blank(_LEFT), _blank(1)
     lines += [(indent, *norms)]
     lines += [(margin, *line) for line in _words(worked, width - 2, glyphs, editing)]

@@ -144,20 +144,20 @@ def _column(
 ) -> _Block:
     """Return measured values, with standard errors if `errors`, and exact values, marked ! if they are far off."""
     role, factor = COLUMN_ROLES[index], 100 if statistic.unit == "share" else 1
-    found = [point.measurement.columns[index].measured[statistic.name] for point, _ in sweep.points]
+    measured = [point.measurement.columns[index].measured[statistic.name] for point, _ in sweep.points]
     exact = [prediction.columns[index].values[statistic.name] for _, prediction in sweep.points]
-    numbers = [each.value for each in found] + exact
+    numbers = [estimate.value for estimate in measured] + exact
     decimals = 2 if factor == 100 else 3
     texts = on_the_point([None if number is None else factor * number for number in numbers], decimals, glyphs)
     known = any(number is not None for number in exact)
     rows: list[Line] = []
     title = glyphs.say(_EXACT)
     wide = cells_of(title)
-    for at, estimate in enumerate(found):
+    for at, estimate in enumerate(measured):
         line: Line = ((texts[at], role), (spread(estimate, factor, glyphs) if errors else "", "dim"))
         if known:
             sign = "!" if is_far(deviations[at][index].get(statistic.name)) else " "
-            line = (*line, (sign, "alert"), (to_right(texts[len(found) + at], wide), "theory"))
+            line = (*line, (sign, "alert"), (to_right(texts[len(measured) + at], wide), "theory"))
         rows.append(line)
     name = glyphs.say(sweep.names[index])
     rows = [fitted(row, max(line_width(row), cells_of(name))) for row in rows]
@@ -169,7 +169,7 @@ def _column(
 def _logits(sweep: SweepResult, cells: int, glyphs: Glyphs) -> Iterator[_Block]:
     """Yield the histograms of both columns' logits, on one axis for all points."""
     columns = [point.measurement.columns for point, _ in sweep.points]
-    span = axis_span([column.histograms["logits"] for each in columns for column in each], "logits", glyphs)
+    span = axis_span([column.histograms["logits"] for group in columns for column in group], "logits", glyphs)
     axis = message("{low} to {high}", low=short(span.low, glyphs), high=short(span.high, glyphs))
     for index, role in enumerate(COLUMN_ROLES):
         titles: list[Line] = [
@@ -177,7 +177,7 @@ def _logits(sweep: SweepResult, cells: int, glyphs: Glyphs) -> Iterator[_Block]:
             ((set_cell_size(glyphs.say(sweep.names[index]), cells), role),),
             ((" " * cells, "text"),),
         ]
-        histograms = [each[index].histograms["logits"] for each in columns]
+        histograms = [group[index].histograms["logits"] for group in columns]
         yield _Block(
             titles, [((sparkline(histogram, span.low, span.high, cells, glyphs), role),) for histogram in histograms]
         )
@@ -254,7 +254,7 @@ def _runs(sweep: SweepResult, index: int, over: Literal["d_k", "keys"]) -> str |
         saturated = is_saturated(exact.columns[index].saturation, measured, p.d_k)
         if saturated is not None:
             known.append((p.n_keys if over == "keys" else p.d_k, saturated))
-    runs = [[place for place, _ in run] for saturated, run in groupby(known, key=lambda each: each[1]) if saturated]
+    runs = [[place for place, _ in run] for saturated, run in groupby(known, key=lambda pair: pair[1]) if saturated]
     words = ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs)
     if not known:
         return None

@@ -157,7 +157,7 @@ def failures(columns: Sequence[Column]) -> list[str]:
     """Return the statistics of NaN rows and lost weight that matter in any of the columns."""
     least = {"nan_rows": 0.0, "weight_lost": MUCH_LOST}
     values = {name: [column.measured.get(name, NOTHING).value for column in columns] for name in least}
-    return [name for name, each in values.items() if any(v is not None and abs(v) > least[name] for v in each)]
+    return [name for name, numbers in values.items() if any(v is not None and abs(v) > least[name] for v in numbers)]
 
 
 def column_title(column: Column, glyphs: Glyphs, width: int = WIDEST) -> str:
@@ -382,7 +382,7 @@ def rich_table(contents: TableContents, glyphs: Glyphs) -> Table:
                     if row.words
                     else _gauge(row.saturation[index], CELL, role, glyphs)
                 )
-                texts.append(Text.assemble(*((text, printed_style(each)) for text, each in spans)))
+                texts.append(Text.assemble(*((text, printed_style(role)) for text, role in spans)))
                 if contents.theory:
                     exact = f" {_ratio(row.saturation[index], glyphs).rstrip()}" if row.saturation else ""
                     texts.append(Text(exact, PRINTED["theory"]))

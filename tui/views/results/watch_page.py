@@ -87,8 +87,8 @@ def _page(
 
 def _headline(shown: RunSnapshot, width: int, glyphs: Glyphs) -> list[Line]:
     """Return the verdict, and the largest logit of the step with what is said of the run."""
-    known = [each for each in shown.ranked if not math.isnan(each.value)]
-    worst = max(known, key=lambda each: each.value, default=None)
+    known = [head for head in shown.ranked if not math.isnan(head.value)]
+    worst = max(known, key=lambda head: head.value, default=None)
     verdict, role = _verdict(shown)
     place: Span = (f"   {glyphs.say(_where(shown, worst.layer, worst.head))}", "text") if worst else ("", "text")
     newest = shown.step == max(shown.steps)
@@ -147,22 +147,22 @@ def head_map(shown: RunSnapshot, chosen: Place, width: int, height: int, glyphs:
         first = window([row[0].place for row in rows].index(chosen), len(rows), height - 1)
         rows = rows[first : first + height - 1]
     heads = sum(bool(row[0].values) for row in rows)
-    each = min((height - 1 - (len(rows) - heads)) // max(heads, 1), _HIGHEST)
-    each = each if each >= _CHART else 1
+    tall = min((height - 1 - (len(rows) - heads)) // max(heads, 1), _HIGHEST)
+    tall = tall if tall >= _CHART else 1
     column = width // columns
     name = _NUMBER if titled else _NAME
     cells = max(column - name - _VALUE - _GAP, 1)
     lines: list[Line] = []
     places: list[tuple[Place, ...]] = []
     for row in rows:
-        parts = [_row_lines(one, shown, chosen, (name, cells, each), glyphs) for one in row]
-        for number in range(each if row[0].values else 1):
+        parts = [_row_lines(one, shown, chosen, (name, cells, tall), glyphs) for one in row]
+        for number in range(tall if row[0].values else 1):
             lines.append(tuple(span for part in parts for span in fitted(part[number], column)))
             places.append(tuple(one.place for one in row))
     first, last = f"{shown.steps[0]} ", f" {shown.step}"
     rule = glyphs.rule * (cells - len(first) - len(last))
     axis = fitted(((" " * name, "text"), (first + rule + last, "dim")), column)
-    return TimeMap([*lines, axis * columns], places, column, each > 1)
+    return TimeMap([*lines, axis * columns], places, column, tall > 1)
 
 
 def _band(shown: RunSnapshot, layers: Sequence[int], titled: bool) -> list[tuple[_Row, ...]]:
@@ -181,9 +181,9 @@ def _folded(shown: RunSnapshot, chosen: Place) -> list[_Row]:
         if layer == chosen[0]:
             rows += of
             continue
-        known = [shown.trends[each.place] for each in of if each.place in shown.trends]
+        known = [shown.trends[head.place] for head in of if head.place in shown.trends]
         values = [largest_of(together) for together in zip(*known, strict=True)]
-        worst = max(of, key=lambda each: -math.inf if math.isnan(each.now) else each.now)
+        worst = max(of, key=lambda head: -math.inf if math.isnan(head.now) else head.now)
         name = message("layer {layer}", layer=shown.layers[layer])
         rows.append(_Row(name, worst.place, values or (math.nan,), worst.now))
     return rows

@@ -73,7 +73,7 @@ def _change_words(shown: RunSnapshot) -> str:
         )
     if shown.step == shown.baseline:
         return message("Step {step} is the baseline: other steps are compared with it.", step=shown.step)
-    changes = [(change, each) for each in shown.ranked if (change := shown.change(each.layer, each.head)) is not None]
+    changes = [(change, head) for head in shown.ranked if (change := shown.change(head.layer, head.head)) is not None]
     if not changes:
         return message("Since step {baseline}, no largest |logit| is known to have changed.", baseline=shown.baseline)
     grew = sum(change > 0 for change, _ in changes)
@@ -93,7 +93,7 @@ def _change_words(shown: RunSnapshot) -> str:
 
 def _over_words(shown: RunSnapshot) -> str:
     """Say how many heads are over the limit, and how many were at earlier steps only."""
-    if all(math.isnan(each.value) for each in shown.ranked):
+    if all(math.isnan(head.value) for head in shown.ranked):
         said = message("No head has a largest |logit| at step {step}", step=shown.step)
     elif shown.over:
         said = counted(
@@ -117,10 +117,10 @@ def _over_words(shown: RunSnapshot) -> str:
 def _past_words(shown: RunSnapshot) -> list[str]:
     """Say which head was over the limit first, which had the largest logit, and when."""
     said: list[str] = []
-    passed = [each for each in shown.ranked if each.first_over is not None]
+    passed = [head for head in shown.ranked if head.first_over is not None]
     if passed:
-        first = min(passed, key=lambda each: (each.first_over or 0, -each.peak))
-        worst = max(passed, key=lambda each: each.peak)
+        first = min(passed, key=lambda head: (head.first_over or 0, -head.peak))
+        worst = max(passed, key=lambda head: head.peak)
         said.append(
             message("First over it: {place} at step {step}.", place=_place_words(shown, first), step=first.first_over)
         )
@@ -155,7 +155,7 @@ def _place_words(shown: RunSnapshot, head: HeadTrend) -> str:
 
 def _limit_words(shown: RunSnapshot) -> str:
     said = _over_words(shown)
-    soon = next((each for each in shown.ranked if not each.over and each.passes_in is not None), None)
+    soon = next((head for head in shown.ranked if not head.over and head.passes_in is not None), None)
     if soon is None:
         return message("{over}.", over=said)
     place = _place_words(shown, soon)
@@ -203,9 +203,9 @@ def ranked_lines(
         "  ".join(to_right(said[name][row], size) for name, size in wide.items()) for row in range(len(ranked) + 1)
     )
     lines = [fitted(((header + (_trend_title(shown, cells, glyphs) if cells else ""), "heading"),), width)]
-    for row, each in zip(rows, ranked, strict=True):
-        here = (each.layer, each.head)
-        role: Role = "cursor" if here == chosen else "alert" if each.over else "text"
+    for row, head in zip(rows, ranked, strict=True):
+        here = (head.layer, head.head)
+        role: Role = "cursor" if here == chosen else "alert" if head.over else "text"
         line: Line = ((row, role),)
         if cells and here in shown.trends:
             line = (*line, ("  ", "text"), *trend(shown.trends[here], cells, shown.limit, glyphs))
@@ -225,10 +225,10 @@ def _columns(shown: RunSnapshot, ranked: Sequence[HeadTrend], width: int) -> dic
     cells = {cell.name: cell for cell in trend_cells(shown) if cell.label}
     if shown.changes is not None and width < _NARROW:
         del cells[_GROWTH]
-    found = {"head": [message("head"), *(place_of(shown, each.layer, each.head) for each in ranked)]}
+    columns = {"head": [message("head"), *(place_of(shown, head.layer, head.head) for head in ranked)]}
     for cell in (cells[name] for name in _COLUMNS if name in cells):
-        found[cell.name] = [cell.label if roomy else cell.short or cell.label, *map(cell.text, ranked)]
-    return found
+        columns[cell.name] = [cell.label if roomy else cell.short or cell.label, *map(cell.text, ranked)]
+    return columns
 
 
 def _trend_title(shown: RunSnapshot, cells: int, glyphs: Glyphs) -> str:
@@ -333,7 +333,7 @@ def figures(shown: RunSnapshot) -> int:
 
 def _past_figures(shown: RunSnapshot, chosen: tuple[int, int], glyphs: Glyphs) -> dict[str, str]:
     """Return when a head was over the limit first, and its largest logit; empty if it never was."""
-    head = next((each for each in shown.ranked if (each.layer, each.head) == chosen), None)
+    head = next((head for head in shown.ranked if (head.layer, head.head) == chosen), None)
     if head is None or head.first_over is None:
         return {}
     return {
@@ -375,7 +375,7 @@ def chart(values: Sequence[float], size: Size, axis: tuple[float, float], limit:
         return [(glyphs.bars[min(max(height - full * row, 0), full)], role) for row in range(rows)]
 
     bars = [bar(value) for value in spread(values, min(cells, len(values)))]
-    return [merged(each[row] for each in bars) for row in reversed(range(rows))]
+    return [merged(bar[row] for bar in bars) for row in reversed(range(rows))]
 
 
 def is_over(value: float, limit: float) -> bool:
@@ -442,7 +442,7 @@ def _legend_of_marks(marks: Sequence[str], width: int, glyphs: Glyphs) -> str:
 def _legend(low: float, high: float, unit: str, glyphs: Glyphs, changes: bool) -> str:
     """Return the values of the lightest and the darkest shade; a single one if they do not differ."""
     least, most = (
-        _change(each, unit, glyphs) if changes else short_in_unit(each, unit, glyphs) for each in (low, high)
+        _change(value, unit, glyphs) if changes else short_in_unit(value, unit, glyphs) for value in (low, high)
     )
     if least == most:
         return glyphs.say("all {value}", value=least)
