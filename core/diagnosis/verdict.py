@@ -144,11 +144,7 @@ def _of_all(subject: Subject, expected: Expected) -> Examination:
     examinations: list[Examination] = []
     for evidence in subject.evidence:
         known = next(
-            (
-                examination.trial
-                for examination in examinations
-                if examination.trial and examination.verdict.word in ("healthy", "cause")
-            ),
+            (one.trial for one in examinations if one.trial and one.verdict.word in ("healthy", "cause")),
             None,
         )
         if known is None or not explains(known.best, subject, evidence, expected.start):

@@ -98,9 +98,7 @@ def choose_expectation(
     Letters type a formula, such as 1/sqrt(d).
     """
     known = expectations(heads, [head.verdict.expected.multiplier if current is None else None for head in heads])
-    rows = [_row(expectation, len(heads)) for expectation in known] or [
-        Choice("", message("as the file says"), help=_HELP)
-    ]
+    rows = [_row(expected, len(heads)) for expected in known] or [Choice("", message("as the file says"), help=_HELP)]
     if current is not None and current not in [row.value for row in rows]:
         rows.append(_row(expectation(current, heads), len(heads)) if heads else Choice(current, current))
 
@@ -116,15 +114,9 @@ def choose_expectation(
     )
 
 
-def _row(expectation: Expectation, count: int) -> Choice:
-    rule = SCALE_RULES.get(expectation.rule) if expectation.rule is not None else None
-    name = (
-        message("as the file says")
-        if expectation.rule is None
-        else rule.label
-        if rule is not None
-        else expectation.rule
-    )
-    fits = message("{fits} of {count} heads", fits=expectation.fits, count=count)
-    used = [] if expectation.multiplier is None else [amount(expectation.multiplier)]
-    return Choice(expectation.rule or "", name, joined([*used, fits], "   "), _HELP)
+def _row(expected: Expectation, count: int) -> Choice:
+    rule = SCALE_RULES.get(expected.rule) if expected.rule is not None else None
+    name = message("as the file says") if expected.rule is None else rule.label if rule is not None else expected.rule
+    fits = message("{fits} of {count} heads", fits=expected.fits, count=count)
+    used = [] if expected.multiplier is None else [amount(expected.multiplier)]
+    return Choice(expected.rule or "", name, joined([*used, fits], "   "), _HELP)

@@ -145,15 +145,11 @@ class Heads:
         """What is said of the file and of the selected head."""
         if self._page is None:
             layers = self.capture.layers if self.capture is not None else ()
-            heads = [
-                HeadVerdict(layers[place[0]], place[1], verdict) for place, verdict in sorted(self.verdicts.items())
-            ]
+            heads = [HeadVerdict(layers[at[0]], at[1], verdict) for at, verdict in sorted(self.verdicts.items())]
             found = groups(fault for head in heads for fault in faults_of(head))
             name = "" if self.baseline is None else self.baseline.name
             ratios = {
-                place: statistics["saturation"].value
-                for place, statistics in self.measured.items()
-                if statistics is not None
+                place: figures["saturation"].value for place, figures in self.measured.items() if figures is not None
             }
             known = {place: ratio for place, ratio in ratios.items() if ratio is not None and math.isfinite(ratio)}
             self._page = ModelPage(layers, heads, found, self.cursor, self._comparison(), name, known)
@@ -180,17 +176,13 @@ class Heads:
     @property
     def verdicts(self) -> Mapping[Place, Verdict]:
         """What the evidence says of heads that have some."""
-        return {
-            place: explanation.verdict
-            for place, explanation in self.explained.items()
-            if explanation.verdict is not None
-        }
+        return {place: reasons.verdict for place, reasons in self.explained.items() if reasons.verdict is not None}
 
     def value(self, place: Place) -> float | None:
         """Return the statistic of a head; None if it has none."""
         if self.statistic is RATIO:
-            explanation = self.explained.get(place)
-            return None if explanation is None or explanation.verdict is None else explanation.verdict.ratio
+            reasons = self.explained.get(place)
+            return None if reasons is None or reasons.verdict is None else reasons.verdict.ratio
         if self.statistic is CHANGE:
             return self.compared[place].change if place in self.compared else None
         measured = self.measured[place]
@@ -200,8 +192,8 @@ class Heads:
         """Return whether a head differs from the baseline; without one, whether it is not healthy or is wrong."""
         if self.compared:
             return place in self.compared and self.compared[place].first is not None
-        measured, explanation = self.measured[place], self.explained.get(place)
-        return measured is None or head_word(measured, explanation and explanation.verdict) not in ("healthy", None)
+        measured, reasons = self.measured[place], self.explained.get(place)
+        return measured is None or head_word(measured, reasons and reasons.verdict) not in ("healthy", None)
 
     @property
     def doubt(self) -> str:
@@ -221,8 +213,8 @@ class Heads:
 
     def reasons(self, place: Place) -> tuple[str, ...]:
         """Return why a head has its status, what differs from the baseline first."""
-        explanation = self.explained.get(place)
-        because = explanation.because if explanation is not None else ()
+        reasons = self.explained.get(place)
+        because = reasons.because if reasons is not None else ()
         first = self.compared[place].first if place in self.compared else None
         if first is None:
             return because
@@ -251,10 +243,10 @@ class Heads:
 
     def _ranked_head(self, place: Place) -> RankedHead:
         assert self.capture is not None
-        measured, explanation = self.measured[place], self.explained.get(place)
+        measured, reasons = self.measured[place], self.explained.get(place)
         if measured is not None and self.statistic in (RATIO, CHANGE):
             measured = {**measured, self.statistic.name: Estimate(self.value(place), None)}
-        index, verdict = self.capture.layers[place[0]].index, explanation.verdict if explanation is not None else None
+        index, verdict = self.capture.layers[place[0]].index, reasons.verdict if reasons is not None else None
         return RankedHead(index, place[1], measured, self.reasons(place), place in self.rough, verdict=verdict)
 
     @property

@@ -51,9 +51,8 @@ def map_lines(
     """Return a title, a line per layer and the legend; of a map that does not fit, the part around the cursor."""
     shown = shown_part(head_map, cursor, width, height)
     numbers = [value for value in head_map.values.values() if value is not None]
-    reach = (
-        (0.0, SATURATED) if statistic.name == "saturation" and numbers else ()
-    )  # noise is not told apart by shades
+    # Noise is not told apart by shades.
+    reach = (0.0, SATURATED) if statistic.name == "saturation" and numbers else ()
     low, high = min((*numbers, *reach), default=0.0), max((*numbers, *reach), default=0.0)
     least, largest = (short_in_unit(value, statistic.unit, glyphs) for value in (low, high))
     label = glyphs.say(statistic.label)
@@ -183,11 +182,7 @@ class HeadMapWidget(LinesWidget):
         known = self.known
         layers = known.capture.layers if known.capture is not None else ()
         verdicts = known.verdicts
-        words = {
-            place: head_word(statistics, verdicts.get(place))
-            for place, statistics in known.measured.items()
-            if statistics
-        }
+        words = {place: head_word(head, verdicts.get(place)) for place, head in known.measured.items() if head}
         values = {place: known.value(place) for place in known.measured}
         return HeadMap([layer.index for layer in layers], [layer.heads for layer in layers], values, words)
 
