@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attn_tui.core.captures.features import FEATURES
 from attn_tui.core.captures.files import CaptureError
 from attn_tui.core.captures.head import CaptureFile, read_head
-from attn_tui.core.captures.features import FEATURES
 from attn_tui.core.captures.reader import open_capture
 from capture_files import Array, has_note, layered, named, numbers, opened, pair, refusal, save
 from cases import for_each
