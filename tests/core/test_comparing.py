@@ -237,7 +237,9 @@ def test_files_that_say_different_things_of_the_same_attention_are_the_same(tmp_
 @for_each(
     ("edits", "stage"),
     [
-        ({"said_scale": 0.2}, "multiplier"), ({"said_softcap": None}, "softcap"), ({"said_softcap": 4.02}, "softcap"),
+        ({"said_scale": 0.2}, "multiplier"), ({"said_scale": D_K**-0.5 * (1 + 1e-4)}, "multiplier"),
+        ({"said_scale": D_K**-0.5 * (1 + 1e-6)}, ""), ({"said_softcap": None}, "softcap"),
+        ({"said_softcap": 4.02}, "softcap"),
         ({"said_sink": None}, "sink"), ({"said_sink": 1.01}, "sink"), ({"said_bias": None}, "bias"),
         ({"said_bias": lambda bias: bias * 1.01}, "bias"), ({"said_softcap": 4 * (1 + 2**-11)}, ""),
         ({"said_sink": 1 + 2**-11}, ""), ({"said_bias": lambda bias: bias * (1 + 2**-11)}, ""),
