@@ -160,7 +160,7 @@ def test_processes_and_their_threads_end_with_the_executor_in_the_middle_of_a_pa
     begun = {*threading.enumerate()}
     with open_engine("processes:1") as engine:
         assert engine.executor is not None
-        engine.executor.submit(time.sleep, 300)
+        engine.executor.submit(time.sleep, 20)
         assert multiprocessing.active_children()
     assert not multiprocessing.active_children()
     assert {*threading.enumerate()} <= begun
