@@ -198,7 +198,7 @@ def test_a_misspelt_key_is_refused_with_the_one_that_was_meant(
     assert f"did you mean '{hint}'?" in opened_with(tmp_path, {}, **told).layers[0].refusal
 
 
-CHANGING = (
+OF_LOGITS = (
     "lengths axes scale head_scales prescaled causal alignment window chunk softcap slopes sinks rows attention "
     "mask_true over_queries mask"
 )
@@ -209,7 +209,7 @@ def test_every_key_that_changes_logits_is_suggested_for_its_misspelling_and_no_o
         for key in (feature.key, *feature.aliases) if feature.places else ():
             told: dict[str, Any] = {"layers": [{f"{key}x": 0.5}]} if "entry" in feature.places else {f"{key}x": 0.5}
             hinted = f"did you mean '{key}'?" in opened_with(tmp_path, {}, **told).layers[0].refusal
-            assert hinted is (feature.name in CHANGING.split()), key
+            assert hinted is (feature.name in OF_LOGITS.split()), key
 
 
 @for_each("name", ["position_bias", "relative_position_bias", "alibi_slopes"])

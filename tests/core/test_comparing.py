@@ -255,7 +255,7 @@ def test_without_evidence_what_the_files_say_is_compared_to_their_rounding(
     found = compared(one, edited(one, **edits), tmp_path)
     assert first(found) == ((stage, "1", ALL) if stage else None)
     assert {each.state for each in found.heads[-1].stages[6:]} == {"not-compared"}
-    assert stage or says(found, "bias") == "the same numbers"
+    assert stage or says(found, "bias").startswith("the same numbers")
     both = compared(one, edited(edited(one, **edits), 0, **edits), tmp_path)
     assert first(both) == ((stage, "0", ALL) if stage else None)  # without the heads of layer 1
 
