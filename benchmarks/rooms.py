@@ -54,17 +54,22 @@ ROOMS = (
         "core/ experiment* components sampling against lab_extremes sweep rules against_textbook golden",
     ),
     Room("theory", "core/theory", "core/ predict score_law saturation quadrature normalised_theory deviations"),
-    Room("captures", "core/captures", "core/ capture_* captured_formats calls save heads head_attention"),
+    Room(
+        "captures",
+        "core/captures",
+        "core/ capture_* captured_formats calls save heads head_attention arrays docs/ capture_page",
+    ),
     Room(
         "diagnosis",
         "core/diagnosis",
-        "core/ diagnosis_* groups scale_by_position replay cli/ check_command diagnose_command several_files",
+        "core/ diagnosis_* arrays groups scale_by_position replay cli/ check_command diagnose_command several_files "
+        "docs/ diagnose_page",
     ),
     Room(
         "judgement",
         "core/diagnosis/judgement",
         "core/ diagnosis_reading diagnosis_conventions diagnosis_verdicts diagnosis_agreement diagnosis_coarse "
-        "diagnosis_recorded diagnosis_extremes",
+        "diagnosis_recorded diagnosis_extremes arrays calibration",
     ),
     Room(
         "comparing",
@@ -79,13 +84,13 @@ ROOMS = (
     Room(
         "tables",
         "core/tables",
-        "core/ table export cost worked_example groups diagnosis_limits cli/ *_command json_lines html "
+        "core/ table export cost api worked_example groups diagnosis_limits cli/ *_command json_lines html "
         "views/ cost_view watching_view",
     ),
     Room(
         "questions",
         "core/questions core/api",
-        "core/ api calls library_code views/ notice cli/ refusals reproduce *_command code_format json_lines "
+        "core/ api arrays calls library_code views/ notice cli/ refusals reproduce *_command code_format json_lines "
         "executors resuming",
     ),
     Room("programs", "core/program", "core/ *_code cli/ code_format"),

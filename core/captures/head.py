@@ -163,7 +163,7 @@ def read_evidence(capture: CaptureFile, layer: Layer, head: int, role: str) -> F
         return values
 
     values = read_once(capture, role, layer, index, read) if role == "v" else read()
-    if role == "weights" and values.shape[-1] > layer.keys:  # of a cache that the keys do not fill
+    if role == "weights":  # of a cache that the keys do not fill
         if values[..., layer.keys :].any():
             raise located.array.error(
                 "{where} of shape {shown} has weights on more keys than the {keys} that are there; save all keys",

@@ -425,10 +425,10 @@ def _names_in(folder: Path) -> tuple[list[str], list[str]]:
     return names, notes
 
 
-def _in_order(name: str) -> list[tuple[bool, int, str]]:
+def _in_order(name: str) -> list[tuple[int, str]]:
     """Return a key that sorts names with numbers by number."""
     parts = re.split(r"([0-9]{1,18})", name)
-    return [(number % 2 == 1, int(part) if number % 2 else 0, part) for number, part in enumerate(parts)]
+    return [(int(part) if number % 2 else 0, part) for number, part in enumerate(parts)]
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -140,6 +140,8 @@ def test_a_diagnosis_has_the_verdicts_of_json(tmp_path: Path, capsys: Captured) 
     ]
     for group in found["groups"]:
         assert group["what"] in page.text
+    several = Page(page_of(["diagnose", *FILES.values()], tmp_path)).tables[-1][0]
+    assert ("file" in header, "file" in several) == (False, True)
 
 
 def test_colours_are_as_strong_as_the_root_of_the_weight(tmp_path: Path) -> None:
@@ -252,6 +254,20 @@ def test_every_result_shows_itself_in_a_notebook_and_styles_nothing_else(tmp_pat
     assert "not judged" in Page(arrays._repr_html_()).text.lower()  # pyright: ignore[reportPrivateUsage]
     shown = attn_tui.diagnose(attn_tui.open(WRONG))._repr_html_()  # pyright: ignore[reportPrivateUsage]
     assert shown in page_of(["diagnose", WRONG], tmp_path), "the page that the command writes"
+
+
+def test_rows_of_every_result_have_their_columns_and_types() -> None:
+    given = results()
+    for name, result in given.items():
+        types = result.table().columns
+        for row in result.rows():
+            assert row.keys() == types.keys(), name
+            for column, value in row.items():
+                accepted = (float, int) if types[column] is float else types[column]
+                assert value is None or isinstance(value, accepted), (name, column)
+        assert result.rows(), name
+    told = [pair for column in given["Exact"].to_dict()["columns"] for pair in column["theory"].items()]
+    assert [(row["statistic"], row["theory"]) for row in given["Exact"].rows()] == told
 
 
 def _selectors(rule: str) -> list[str]:

@@ -25,7 +25,7 @@ from attn_tui.core.captures.files.numpy_files import LARGEST_TEXT, MOST_TEXTS
 from attn_tui.core.captures.head import read_head
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import open_capture
-from capture_files import HEADS_FIRST, Array, assert_holds, layered, numbers, opened, pair, refusal, save
+from capture_files import HEADS_FIRST, Array, assert_holds, layered, numbers, opened, pair, refusal, refused, save
 from cases import for_each
 from memory import peak_memory
 
@@ -124,6 +124,9 @@ def test_a_header_and_metadata_are_bounded(tmp_path: Path) -> None:
         assert f"tensor 'tokens' of shape {[*text.shape]} has {text.nbytes} bytes; must be" in refusal(
             tmp_path / "x.npz"
         )
+    for text in (np.array(b"." * LARGEST_TEXT), np.zeros(MOST_TEXTS, "S1")):  # neither is more than an array may have
+        np.savez_compressed(tmp_path / "x.npz", q=q, k=k, tokens=text)
+        assert "of shape" not in (refused(tmp_path / "x.npz") or "")
 
 
 def test_entries_of_many_layers_are_found_by_their_index(tmp_path: Path) -> None:

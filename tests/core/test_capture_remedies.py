@@ -72,7 +72,8 @@ def test_the_pair_after_rotary_embedding_is_read_and_the_other_is_noted(tmp_path
 
 def test_the_number_of_a_layer_is_in_any_name(tmp_path: Path) -> None:
     tensors = {f"layer{number}_{side}": array for number in (2, 11) for side, array in (("Q", Q), ("K", K))}
-    assert [layer.index for layer in opened(tmp_path, tensors).layers] == [2, 11]
+    for more in ({}, {"layer2_Q2": Q}):  # without a K2
+        assert [layer.index for layer in opened(tmp_path, tensors | more).layers] == [2, 11]
 
 
 def test_heads_side_by_side_are_split_as_the_configuration_says(tmp_path: Path) -> None:

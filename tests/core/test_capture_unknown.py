@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attn_tui.core.captures.features import FEATURES
 from attn_tui.core.captures.files import CaptureError
 from attn_tui.core.captures.head import CaptureFile, read_head
 from attn_tui.core.captures.reader import open_capture
@@ -195,6 +196,20 @@ def test_a_misspelt_key_is_refused_with_the_one_that_was_meant(
     tmp_path: Path, told: dict[str, Any], hint: str
 ) -> None:
     assert f"did you mean '{hint}'?" in opened_with(tmp_path, {}, **told).layers[0].refusal
+
+
+OF_LOGITS = (
+    "lengths axes scale head_scales prescaled causal alignment window chunk softcap slopes sinks rows attention "
+    "mask_true over_queries mask"
+)
+
+
+def test_every_key_that_changes_logits_is_suggested_for_its_misspelling_and_no_other(tmp_path: Path) -> None:
+    for feature in FEATURES:
+        for key in (feature.key, *feature.aliases) if feature.places else ():
+            told: dict[str, Any] = {"layers": [{f"{key}x": 0.5}]} if "entry" in feature.places else {f"{key}x": 0.5}
+            hinted = f"did you mean '{key}'?" in opened_with(tmp_path, {}, **told).layers[0].refusal
+            assert hinted is (feature.name in OF_LOGITS.split()), key
 
 
 @for_each("name", ["position_bias", "relative_position_bias", "alibi_slopes"])

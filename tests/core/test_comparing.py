@@ -99,6 +99,13 @@ def test_a_capture_is_the_same_as_itself_and_as_itself_in_another_basis(format: 
     change = turned.heads[0].stages[0].change
     assert change is not None
     assert 0 < change < 3  # rounding of the rotated numbers
+    for each in (*same.heads, *turned.heads):
+        for stage in each.stages:
+            if stage.change is not None and stage.name in ("qk", "lse", "weights", "o"):
+                assert ("the same numbers" in stage.says, "× rounding" in stage.says) == (
+                    not stage.change,
+                    bool(stage.change),
+                )
 
 
 @pytest.mark.parametrize("evidence", EVIDENCE)
@@ -227,11 +234,30 @@ def test_files_that_say_different_things_of_the_same_attention_are_the_same(tmp_
     assert "fits both" in says(found, "multiplier")
 
 
-def test_without_evidence_what_the_files_say_is_compared(tmp_path: Path) -> None:
-    one = replace(recipe(), evidence=())
-    found = compared(one, edited(one, said_scale=0.2), tmp_path)
-    assert first(found) == ("multiplier", "1", ALL)
-    assert {stage.state for stage in found.heads[-1].stages[6:]} == {"not-compared"}
+STATED: list[tuple[dict[str, Value], str]] = [
+    ({"said_scale": 0.2}, "multiplier"), ({"said_scale": D_K**-0.5 * (1 + 1e-4)}, "multiplier"),
+    ({"said_scale": D_K**-0.5 * (1 + 1e-6)}, ""), ({"said_softcap": None}, "softcap"),
+    ({"said_softcap": 4.02}, "softcap"),
+    ({"said_sink": None}, "sink"), ({"said_sink": 1.01}, "sink"), ({"said_bias": None}, "bias"),
+    ({"said_bias": lambda bias: bias * 1.01}, "bias"), ({"said_softcap": 4 * (1 + 2**-11)}, ""),
+    ({"said_sink": 1 + 2**-11}, ""), ({"said_bias": lambda bias: bias * (1 + 2**-11)}, ""),
+]  # fmt: skip
+
+
+@for_each(("edits", "stage"), STATED)
+def test_without_evidence_what_the_files_say_is_compared_to_their_rounding(
+    tmp_path: Path, edits: dict[str, Value], stage: str
+) -> None:
+    one = replace(recipe("float16"), evidence=())  # half a unit of float16 is 2⁻¹¹
+    for layer in one.layers:
+        layer.said_softcap, layer.said_sink = 4.0, 1.0
+        layer.said_bias = np.random.default_rng(2).normal(size=(1, HEADS, TOKENS, TOKENS)).astype(np.float32)
+    found = compared(one, edited(one, **edits), tmp_path)
+    assert first(found) == ((stage, "1", ALL) if stage else None)
+    assert {each.state for each in found.heads[-1].stages[6:]} == {"not-compared"}
+    assert stage or says(found, "bias").startswith("the same numbers")
+    both = compared(one, edited(edited(one, **edits), 0, **edits), tmp_path)
+    assert first(both) == ((stage, "0", ALL) if stage else None)  # without the heads of layer 1
 
 
 def test_heads_in_another_order_are_matched(tmp_path: Path) -> None:

@@ -129,6 +129,9 @@ def test_scores_that_one_file_rounds_coarsely_are_the_first_difference(said: boo
     assert first(back) == ("qk", 0)
     assert "in the reference they are rounded to bfloat16" in stages(back, "qk", 0)[0].says
     assert not compared(other, other, tmp_path).differs
+    silent = replace(with_layers(other, said_scores=None), evidence=())  # of which nothing tells the format
+    for pair in ((silent, other), (other, silent)):
+        assert not compared(*pair, tmp_path).differs
 
 
 def test_rounding_to_another_format_that_changes_nothing_is_no_difference(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Parts performed by engines: results in the order of the plan, errors, and what stays behind."""
 
+import multiprocessing
 import pickle
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 from attn_tui.core.errors import InputError
-from attn_tui.core.work import pools, worker
+from attn_tui.core.work import cluster, pools, worker
 from attn_tui.core.work.cluster import open_engine
 from attn_tui.core.work.engine_names import ExecutorError, LostExecutorError, engine_name
 from attn_tui.core.work.engines import run
@@ -153,6 +154,38 @@ def test_processes_end_with_the_process_that_started_them() -> None:
     while any(Path(f"/proc/{worker}/exe").exists() for worker in workers):
         assert time.monotonic() < limit
         time.sleep(0.05)
+
+
+def test_processes_and_their_threads_end_with_the_executor_in_the_middle_of_a_part() -> None:
+    begun = {*threading.enumerate()}
+    with open_engine("processes:1") as engine:
+        assert engine.executor is not None
+        engine.executor.submit(time.sleep, 20)
+        assert multiprocessing.active_children()
+    assert not multiprocessing.active_children()
+    assert {*threading.enumerate()} <= begun
+
+
+class NoWorkers:
+    """A client of a cluster that has lost its workers, or even its scheduler."""
+
+    def __init__(self, scheduler: bool) -> None:
+        self.scheduler = scheduler
+
+    def ncores(self) -> dict[str, int]:
+        if not self.scheduler:
+            raise OSError("closed")
+        return {}
+
+
+@pytest.mark.parametrize("scheduler", [True, False])
+def test_only_a_scheduler_that_answers_tells_that_workers_are_gone(
+    scheduler: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_LOOK", 0.01)
+    with cluster._watched(NoWorkers(scheduler)) as missing:  # pyright: ignore[reportPrivateUsage]
+        time.sleep(0.5)
+        assert (missing() > 0.25) is scheduler
 
 
 @pytest.mark.slow
