@@ -79,8 +79,8 @@ def watch(
     """
     number, beside = own_number(step), own_number(baseline)
     question = WatchRun(run=run_path(run), limit=own_number(max_logit), at=number, baseline=beside)
-    found = all_results(question.parts())
-    for note in found[:-1]:
+    results = all_results(question.parts())
+    for note in results[:-1]:
         warn(str(note), RuntimeWarning, stacklevel=2)
-    shown = question.result(found)
+    shown = question.result(results)
     return Answer(shown, question, shown)

@@ -92,7 +92,7 @@ def diagnose(
         except InputError:
             pass
         else:
-            explained = sum(each.verdict.word in ("healthy", "cause") for each in other)
+            explained = sum(head.verdict.word in ("healthy", "cause") for head in other)
             if not _unexplained(other) and 2 * explained > len(other):
                 raise InputError(
                     "axes: the arrays agree with each other only as {other}, not as {usual}; give axes={other!r}",

@@ -113,9 +113,9 @@ class Sweep(Result):
     @property
     def axes(self) -> Mapping[str, Sequence[Value]]:
         """The names and values of the axes of its arrays, in order; d_k, ascending, is the last."""
-        found = self.result
-        varied = {} if found.vary is None else {found.vary[0]: found.vary[1]}
-        return {**varied, **({"n_keys": found.n_keys} if found.n_keys else {}), "d_k": found.d_ks}
+        swept = self.result
+        varied = {} if swept.vary is None else {swept.vary[0]: swept.vary[1]}
+        return {**varied, **({"n_keys": swept.n_keys} if swept.n_keys else {}), "d_k": swept.d_ks}
 
     @cached_property
     def d_k(self) -> np.ndarray[tuple[int], np.dtype[np.intp]]:

@@ -138,8 +138,8 @@ class Computation:
         if self.axis == -1:
             return rounded_softmax(logits, self.precision, self.arithmetic, hidden, self.sink)
         turned = None if hidden is None else hidden.mT
-        found = rounded_softmax(logits.mT, self.precision, self.arithmetic, turned, self.sink)
-        return found._replace(weights=found.weights.mT)
+        softmaxed = rounded_softmax(logits.mT, self.precision, self.arithmetic, turned, self.sink)
+        return softmaxed._replace(weights=softmaxed.weights.mT)
 
     def evaluate(self, q: FloatArray, k: FloatArray) -> Attention:
         """Return the attention of q and k, all steps."""

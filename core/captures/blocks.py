@@ -65,19 +65,19 @@ def are_kept(places: Sequence[tuple[slice, ...]], itemsize: int) -> bool:
 
 def block_places(shape: tally.Shape, data: HeadData, short: bool = False) -> list[tuple[slice, slice, slice]]:
     """Return the draws, rows and keys of every block; of more rows if it is `short`, in float32."""
-    found: list[tuple[slice, slice, slice]] = []
+    blocks: list[tuple[slice, slice, slice]] = []
     limits = data.visibility
     if limits is not None and limits.after is None and limits.before is None and limits.chunk is None:
         limits = None
     size = max(tally.BLOCK, min(_LONG * shape.keys, _MOST_ENTRIES)) if short else tally.BLOCK
     for draws, rows in tally.blocks(shape, size):
         if limits is None:
-            found.append((draws, rows, slice(0, shape.keys)))
+            blocks.append((draws, rows, slice(0, shape.keys)))
             continue
         for first in range(rows.start, rows.stop, _STRIP):
             some = slice(first, min(first + _STRIP, rows.stop))
-            found.append((draws, some, limits.span(some)))
-    return found
+            blocks.append((draws, some, limits.span(some)))
+    return blocks
 
 
 def score_blocks(data: HeadData, c: Computation, short: bool = False) -> Iterator[Block]:

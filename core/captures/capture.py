@@ -282,6 +282,8 @@ class CaptureContents:
 
     def tokens_of(self, layer: Layer, text: int) -> Tokens:
         """Return the tokens of a layer's queries and of its keys; None where the file does not have them."""
-        both = [each[text] if each and text < len(each) else None for each in (self.tokens, self.query_tokens)]
+        both = [
+            tokens[text] if tokens and text < len(tokens) else None for tokens in (self.tokens, self.query_tokens)
+        ]
         keys = next((texts for texts in both if texts is not None and len(texts) == layer.keys), None)
         return both[1] if layer.cross else keys, keys

@@ -231,12 +231,12 @@ def _prescaled(values: Values) -> tuple[float | None, float | None]:
 def _dropout(values: Values) -> float:
     value = values.get("weights_dropout")
     try:
-        found = 0.0 if value is None else float(cast(str, value))
+        factor = 0.0 if value is None else float(cast(str, value))
     except (TypeError, ValueError):
-        found = math.nan
-    if not 0 <= found <= 1:
+        factor = math.nan
+    if not 0 <= factor <= 1:
         raise values.error("weights_dropout", value, "a number from 0 to 1")
-    return found
+    return factor
 
 
 def _changed(values: Values) -> tuple[Plain, ...]:

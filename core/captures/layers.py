@@ -426,9 +426,9 @@ def _scales_shapes(shape: tuple[int, ...], sizes: Sizes) -> list[tuple[int, int,
     """Return the meanings of the shape, (batch or 1, heads or 1, queries or 1), the most common first."""
     lengths = dict(zip("bhq", sizes, strict=False)) | {"1": 1}
     orders = {0: [""], 1: ["h", "q", "b"], 2: ["hq", "bq", "bh", "q1"], 3: ["bhq", "hq1"], 4: ["bhq1"]}
-    found: dict[tuple[int, int, int], None] = {}
+    shapes: dict[tuple[int, int, int], None] = {}
     for order in orders.get(len(shape), [])[:: -1 if shape[-1:] == (1,) and len(shape) == 3 else 1]:
         if all(length in (1, lengths[axis]) for axis, length in zip(order, shape, strict=True)):
             own = dict(zip(order, shape, strict=True))
-            found[own.get("b", 1), own.get("h", 1), own.get("q", 1)] = None
-    return list(found)
+            shapes[own.get("b", 1), own.get("h", 1), own.get("q", 1)] = None
+    return list(shapes)

@@ -189,7 +189,7 @@ def chosen_pairs(names: Collection[str], text: str) -> list[NamePair]:
             "--tensor: must be q=NAME,k=NAME, with * for the layer's number, not {text}", text=quoted(text)
         )
     pattern = re.compile(re.escape(chosen["q"]).replace(r"\*", r"(\d{1,9})", 1).replace(r"\*", r"\d{1,9}"), re.DOTALL)
-    found: list[NamePair] = []
+    pairs: list[NamePair] = []
     for q in sorted(names):
         if (match := pattern.fullmatch(q)) is None:
             continue
@@ -197,10 +197,10 @@ def chosen_pairs(names: Collection[str], text: str) -> list[NamePair]:
         given = {side: name.replace("*", number) for side, name in chosen.items()} | {"q": q}
         if missing := [name for name in given.values() if name not in names]:
             raise CaptureError("--tensor: the file has no tensor {name}", name=quoted(missing[0]))
-        found.append(_pair(given, int(number) if number else _number_in(q) or 0, False, ""))
-    if not found:
+        pairs.append(_pair(given, int(number) if number else _number_in(q) or 0, False, ""))
+    if not pairs:
         raise CaptureError("--tensor: the file has no tensor {name}", name=quoted(chosen["q"]))
-    return sorted(found, key=lambda pair: pair.index)
+    return sorted(pairs, key=lambda pair: pair.index)
 
 
 def _pair(given: Mapping[str, str], index: int, linear: bool, said: str) -> NamePair:

@@ -106,7 +106,7 @@ def capture_of(file: Path, contents: FileContents, hints: Hints = NO_HINTS) -> C
     if not found_pairs:
         raise NoQueriesError(_no_pair(file, contents, left_out))
     stored, notes, unused = _layers(file, contents, metadata, found_pairs, given)
-    layers = tuple(each.layer for each in stored)
+    layers = tuple(entry.layer for entry in stored)
     metadata.check_entries(layers, [pair.label for pair in found_pairs])
     notes += _missing_scales(layers)
     notes += only_in_config(metadata.config or {}, layers)
@@ -351,8 +351,8 @@ def _named(capture: CaptureFile, label: str) -> CaptureFile:
     def named(layer: Layer) -> Layer:
         return replace(layer, file=f"{label}/{layer.file}" if layer.file else label)
 
-    stored = tuple(replace(each, layer=named(each.layer)) for each in capture.stored)
-    return replace(capture, layers=tuple(each.layer for each in stored), stored=stored)
+    stored = tuple(replace(entry, layer=named(entry.layer)) for entry in capture.stored)
+    return replace(capture, layers=tuple(entry.layer for entry in stored), stored=stored)
 
 
 # Files of a folder that are one capture: the path that names them, and what they declare.
@@ -483,7 +483,7 @@ def _one_capture(folder: Path, captures: Sequence[CaptureFile], notes: Sequence[
     return CaptureFile(
         path=folder,
         **common,
-        layers=tuple(each.layer for each in stored),
+        layers=tuple(entry.layer for entry in stored),
         notes=(*remarks, *_by_file([(capture.path.name, capture.notes) for capture in captures])),
         files=tuple(file for capture in captures for file in capture.files),
         stored=tuple(stored),

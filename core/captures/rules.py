@@ -131,8 +131,8 @@ def first_position(rule: Rule, data: HeadData) -> int:
 def _of_rows(name: str, setting: RuleSetting, both: bytes, shape: tuple[int, ...]) -> FloatArray:
     """Return the multipliers of rows from the bytes of the numbers of keys that they see, and of their positions."""
     kinds, place = np.unique(np.frombuffer(both, np.int64).reshape(2, -1), axis=1, return_inverse=True)
-    found = [row_multiplier(name, setting._replace(n_keys=n, position=at)) for n, at in kinds.T.tolist()]
-    return np.array(found)[place.reshape(-1)].reshape(shape[1:])
+    multipliers = [row_multiplier(name, setting._replace(n_keys=n, position=at)) for n, at in kinds.T.tolist()]
+    return np.array(multipliers)[place.reshape(-1)].reshape(shape[1:])
 
 
 def shown_multiplier(rule: Rule, layer: Layer, data: HeadData) -> float:

@@ -188,7 +188,7 @@ def changes(comparison: Comparison, heads: Sequence[HeadFigures] = ()) -> list[L
     A head has one finding: the first stage that differs, or, of another text, a spread of logits that is 4 × as large
     or as small. `heads` are those of the file, whose verdicts may tell why.
     """
-    found: list[LimitFinding] = []
+    findings: list[LimitFinding] = []
     verdicts = {(head.layer.position, head.head): head.verdict for head in heads}
     for each in comparison.heads:
         first, layer, head = each.first, each.test_layer, each.test_head
@@ -198,7 +198,7 @@ def changes(comparison: Comparison, heads: Sequence[HeadFigures] = ()) -> list[L
                 message("{stages} is not that of the baseline: {says}", stages=STAGES[first.name], says=first.says)
             )
             fault = _of_baseline(each, first, verdicts.get((layer.position, head)))
-            found.append(LimitFinding(layer, head, rule, says, first.change, None, fault=fault))
+            findings.append(LimitFinding(layer, head, rule, says, first.change, None, fault=fault))
         elif each.divergence is None and each.reference is not None and each.test is not None:
             now, then = each.test.spread, each.reference.spread
             if then > 0 and not 1 / _SPREAD < now / then < _SPREAD:
@@ -206,8 +206,8 @@ def changes(comparison: Comparison, heads: Sequence[HeadFigures] = ()) -> list[L
                     "standard deviation within rows {now:.4g}, {then:.4g} in the baseline", now=now, then=then
                 )
                 fault = Fault(_DIFFERS, "baseline-spread", says, layer, head)
-                found.append(LimitFinding(layer, head, "baseline-spread", says, now, _SPREAD, fault=fault))
-    return [*found, *(_of_file("baseline-missing", in_words_of_baseline(place)) for place in comparison.missing)]
+                findings.append(LimitFinding(layer, head, "baseline-spread", says, now, _SPREAD, fault=fault))
+    return [*findings, *(_of_file("baseline-missing", in_words_of_baseline(place)) for place in comparison.missing)]
 
 
 def _of_baseline(comparison: HeadComparison, first: Stage, verdict: Verdict | None) -> Fault:

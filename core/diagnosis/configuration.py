@@ -340,7 +340,7 @@ def _growth(values: Mapping[str, Any], rope: Mapping[str, Any], where: str) -> t
     if values.get("attn_temperature_tuning", is_llama4):  # the defaults are those of Llama4TextConfig
         rotary = values.get("no_rope_layers")  # whether each layer has a rotary embedding, in spite of the name
         interval = max(1, round(number(values, "no_rope_layer_interval", 4)))
-        layers = tuple(not each for each in cast("list[object]", rotary)) if isinstance(rotary, list) else ()
+        layers = tuple(not flag for flag in cast("list[object]", rotary)) if isinstance(rotary, list) else ()
         repeated = layers or (*(False,) * (interval - 1), True)
         strength, block = number(values, "attn_scale", 0.1), number(values, "floor_scale", 8192)
         return _growing("attn_temperature_tuning", strength, block, 1, layers=repeated, repeats=not layers)

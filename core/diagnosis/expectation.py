@@ -52,8 +52,8 @@ def expectation(rule: str, heads: Sequence[HeadVerdict]) -> Expectation:
 
 def _is(head: HeadVerdict, candidate: Product) -> bool:
     """Return whether a head was multiplied by a candidate, as far as its error tells."""
-    found, error = head.verdict.multiplier, head.verdict.multiplier_error or 0.0
-    return found is not None and abs(found - candidate) <= max(_ALIKE * abs(candidate), _ERRORS * error)
+    used, error = head.verdict.multiplier, head.verdict.multiplier_error or 0.0
+    return used is not None and abs(used - candidate) <= max(_ALIKE * abs(candidate), _ERRORS * error)
 
 
 def _near(one: Product, other: Product) -> bool:

@@ -241,13 +241,13 @@ def faults_of(head: HeadVerdict) -> list[Fault]:
     return [replace(at, why=verdict.says, used=None, also=verdict.maybe)]
 
 
-def groups(found: Iterable[Fault]) -> list[FaultGroup]:
+def groups(faults: Iterable[Fault]) -> list[FaultGroup]:
     """Return faults, those that are one together, in the order of their first heads.
 
     Of several causes that explain as much, a group has the one that explains most of its heads.
     """
     buckets: dict[tuple[object, ...], list[Fault]] = {}
-    for fault in found:
+    for fault in faults:
         file = None if fault.layer is None else fault.layer.file
         number = f"{fault.used:.3g}" if fault.used is not None and fault.expected else ""
         cause = "" if number else (fault.rule, fault.why if fault.layer is None else _template(fault.why))
@@ -370,4 +370,4 @@ def _modules(layers: Sequence[Layer]) -> str:
     parts = [re.split(r"(\d+)", name) for name in names]
     if len({tuple(part[::2]) for part in parts}) > 1:
         return ""
-    return "".join(found[0] if len(set(found)) == 1 else "*" for found in zip(*parts, strict=True))
+    return "".join(letters[0] if len(set(letters)) == 1 else "*" for letters in zip(*parts, strict=True))

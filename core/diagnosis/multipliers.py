@@ -93,18 +93,18 @@ def names(
     `tolerance` is its relative uncertainty, and `fits` says whether a number explains the evidence. If nothing else
     fits, it is `scale-other`.
     """
-    found: dict[str, Name] = {}
+    names: dict[str, Name] = {}
     tried: dict[float, bool] = {}
     own = facts.prescaled  # rules are of everything that q·k is multiplied by
     for whole, cause, words in _rules(expected * own, facts, tolerance, multiplier * own):
         candidate = whole / own
-        if cause in found or candidate <= 0 or near(candidate, expected, 1e-9):
+        if cause in names or candidate <= 0 or near(candidate, expected, 1e-9):
             continue
         if candidate not in tried:
             tried[candidate] = fits(candidate)
         if tried[candidate]:
-            found[cause] = Name(cause, words)
-    listed = sorted(found.values(), key=lambda name: -_explained(name.cause, expected * own, facts))
+            names[cause] = Name(cause, words)
+    listed = sorted(names.values(), key=lambda name: -_explained(name.cause, expected * own, facts))
     if not listed or (tolerance > _COARSE and all(CAUSES[name.cause].ambiguous for name in listed)):
         listed.append(
             Name("scale-other", "no known rule gives this number: a learned temperature or a wrong constant")
@@ -263,7 +263,7 @@ def _yarn(expected: float, root: float, factors: Sequence[float]) -> Iterator[Ru
 def _padded(width: int) -> list[int]:
     padded = {(width // step + 1) * step for step in _PADDED if step <= 2 * width or step <= 32}
     padded |= {1 << width.bit_length(), 256}
-    return sorted(each for each in padded if width < each <= max(4 * width, 32) or each == 256)
+    return sorted(number for number in padded if width < number <= max(4 * width, 32) or number == 256)
 
 
 def _known(*numbers: float | None) -> list[float]:

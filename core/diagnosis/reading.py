@@ -55,16 +55,16 @@ def read_subject(
     Raise CaptureError if the head cannot be read.
     """
     own, given = (None if each is None else each.of(layer.name) for each in (own, given))
-    found = read_head(capture, layer, head)
+    head_data = read_head(capture, layer, head)
     texts = slice(0, min(layer.batch, _MOST_TEXTS))
     rows = _rows(layer, texts.stop)
     whole = rows == slice(0, layer.queries, 1)
     shape = (texts.stop, len(range(*rows.indices(layer.queries))), layer.keys)
-    terms = found.terms(texts, rows)
+    terms = head_data.terms(texts, rows)
     seen = None if terms.hidden is None else ~terms.hidden
     biases = [np.asarray(bias, np.float64) for bias in terms.biases]
-    positions = found.positions[rows].astype(np.intp)
-    scale, row_scales = _scale(found, layer, texts, rows)
+    positions = head_data.positions[rows].astype(np.intp)
+    scale, row_scales = _scale(head_data, layer, texts, rows)
     recorded = row_scales if layer.observed else None  # of scores: not an expectation, but as if inside q
     observed = layer.observed and scale is not None
     is_stated = (scale, observed) == (layer.scale, layer.observed)
@@ -74,10 +74,10 @@ def read_subject(
         d_k=layer.d_k,
         prescaled=layer.own_factor,
         inside=layer.inside,
-        unknown_factor=layer.unknown_factor or (layer.observed and _lost_queries(found, texts, rows, positions)),
+        unknown_factor=layer.unknown_factor or (layer.observed and _lost_queries(head_data, texts, rows, positions)),
         not_finite=_scores_not_finite(layer, head),
         lost=None if seen is None else _lost_rows(capture, layer, head, seen, texts, rows),
-        sink=found.sink,
+        sink=head_data.sink,
         window=None if layer.window is None or layer.window[0] is None else layer.window[0] + 1,
         layer=layer.index,
         others=tuple(
@@ -93,12 +93,12 @@ def read_subject(
         n_heads=capture.n_heads,
         config=given or own,
     )
-    present = _present(found, texts)
+    present = _present(head_data, texts)
     config = deciding(facts, given)
     growth = None if config is None else config.growth_in(layer.index)
     if growth is not None and growth.factor(layer.keys - 1) != 1:
         facts = replace(facts, unknown_positions=_unknown_positions(layer, growth, present))
-    factors = _row_factors(found, layer, texts, rows)
+    factors = _row_factors(head_data, layer, texts, rows)
     if recorded is not None:
         factors, row_scales = recorded if factors is None else recorded * factors, None
     if config is None and factors is not None and (facts.observed or facts.scale is None):
@@ -109,12 +109,12 @@ def read_subject(
         )
         row_scales = _relative(grown, factors, (texts.stop, len(positions)), layer.dtype)
         facts = replace(facts, same_rows=_same_rows(growth, factors))
-    q, k = found.q[texts, rows], found.k[texts]
+    q, k = head_data.q[texts, rows], head_data.k[texts]
     format, of_k = format_of(q, layer.dtype), format_of(k, layer.k_dtype or layer.dtype)
     if layer.k_dtype is None and format != of_k:
         format = of_k = layer.dtype
     key_head = head // (layer.heads // layer.kv_heads)
-    k = read_once(capture, "k64", layer, key_head, lambda: found.k[texts].astype(np.float64))
+    k = read_once(capture, "k64", layer, key_head, lambda: head_data.k[texts].astype(np.float64))
     evidence = _evidence(capture, layer, head, texts, rows, facts.judges_outputs)
     q = q.astype(np.float64)
     subject = Subject(
@@ -261,7 +261,9 @@ def _lost_rows(
     """Return how many queries see no key and are NaN in the next layer, of how many, and the words for that layer."""
     blind = ~seen.any(axis=-1)
     later = (
-        each for each in capture.layers[layer.position + 1 :] if each.path == layer.path and each.kind == layer.kind
+        later
+        for later in capture.layers[layer.position + 1 :]
+        if later.path == layer.path and later.kind == layer.kind
     )
     if not blind.any() or (after := next(later, None)) is None or head >= after.heads:
         return None

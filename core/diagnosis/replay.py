@@ -62,7 +62,7 @@ def replay(
         by = [factors(strip, rule) for strip in strips]
         alike = (rule.normalise, *(f"{number:.9g}" for factor in by for number in factor.flat))
         if alike not in known:
-            parts = [replayed(rule.normalise, each) for replayed, each in zip(under, by, strict=True)]
+            parts = [replayed(rule.normalise, rows) for replayed, rows in zip(under, by, strict=True)]
             known[alike] = _OfRows(*map(np.concatenate, zip(*parts, strict=True)))
         now = known[alike]
         divergence, entropy = float(now.divergence.mean()), float(now.entropy.mean())

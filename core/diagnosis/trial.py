@@ -130,7 +130,7 @@ def attempt(said: StatedFit, expected: float) -> Trial:
         quick, glimpse = _glimpse(stored.observed.subject, expected)
         start = search(glimpse, as_stored(quick), np.array([expected]), ())
         again = fitted(stored.observed, None, stored.model, start)
-        stored = min(stored, again, key=lambda found: (found.arithmetic_index, found.fit.distance))
+        stored = min(stored, again, key=lambda candidate: (candidate.arithmetic_index, candidate.fit.distance))
     if stored.arithmetic is None:
         return _chosen(stored, _finalists(said.only, stored, expected), expected)
     return Trial(stored, ())
@@ -241,14 +241,14 @@ class _Search:
             model = each.build(place)
             best = min(
                 (fit(seen, model, start, _STEPS) for start in self._starts(seen, model, each)),
-                key=lambda found: found.distance,
+                key=lambda candidate: candidate.distance,
             )
             ranked.append((best.distance, each, best.theta))
-        self.singles += [(distance, each) for distance, each, _ in ranked]
+        self.singles += [(distance, hypothesis) for distance, hypothesis, _ in ranked]
         return self._on_all_rows(ranked)
 
     def _on_all_rows(self, ranked: list[tuple[float, Hypothesis, FloatArray]]) -> list[Candidate]:
-        ranked.sort(key=lambda hypothesis: hypothesis[0])
+        ranked.sort(key=lambda entry: entry[0])
         candidates: list[Candidate] = []
         for distance, each, theta in ranked[:_FINALISTS]:
             if distance <= min(4 * ranked[0][0], self.before / _PROMISING):
@@ -276,16 +276,20 @@ class _Search:
                 if misfit_of(glimpse, model, best.theta)[1] < self.stored.arithmetic_index:
                     return self._on_all_rows([(best.distance, pair, best.theta)])
             tried.append((best.distance, pair, model, best.theta))
-        tried.sort(key=lambda each: each[0])
+        tried.sort(key=lambda entry: entry[0])
         ranked: list[tuple[float, Hypothesis, FloatArray]] = []
-        for _, each, model, start in tried[:_LIKELY]:
+        for _, hypothesis, model, start in tried[:_LIKELY]:
             best = fit(glimpse, model, start, _STEPS)
-            ranked.append((best.distance, each, best.theta))
+            ranked.append((best.distance, hypothesis, best.theta))
         return self._on_all_rows(ranked)
 
     def without_numbers(self) -> list[Hypothesis]:
         """Return the best single hypotheses that have no coefficient and act before the weights."""
-        return [each for _, each in self.singles if not each.extra and each.stage not in ("lse", "weights")][:_PAIRED]
+        return [
+            hypothesis
+            for _, hypothesis in self.singles
+            if not hypothesis.extra and hypothesis.stage not in ("lse", "weights")
+        ][:_PAIRED]
 
     def _starts(self, observed: FittingEvidence, model: LogitModel, hypothesis: Hypothesis) -> Iterator[FloatArray]:
         """Yield starting coefficients, near the best multiplier for each start of the others.
@@ -300,8 +304,8 @@ class _Search:
 
     def _pairs(self) -> list[Hypothesis]:
         """Return pairs of masks, and of the best single hypotheses, with all others that have few coefficients."""
-        self.singles.sort(key=lambda each: each[0])
-        singles = [each for _, each in self.singles if each.extra <= _FEW and not each.whole]
+        self.singles.sort(key=lambda entry: entry[0])
+        singles = [hypothesis for _, hypothesis in self.singles if hypothesis.extra <= _FEW and not hypothesis.whole]
         first = [single for single in singles if single.stage != "mask"][:_PAIRED]
         found: dict[frozenset[int], Hypothesis] = {}
         for one in [*first, *(single for single in singles if single.stage == "mask")]:
@@ -368,9 +372,14 @@ def _dropped_keys(trying: _Search, stored: Candidate, expected: float) -> list[C
             shows(expected, hypothesis)
     return [
         Candidate(
-            each, model, Fit(np.array([m]), np.array([1e-6 * m]), 1.0), 1.0, glimpse, stored.arithmetic_index - 1
+            hypothesis,
+            model,
+            Fit(np.array([m]), np.array([1e-6 * m]), 1.0),
+            1.0,
+            glimpse,
+            stored.arithmetic_index - 1,
         )
-        for each, model, m in shown
+        for hypothesis, model, m in shown
     ]
 
 
@@ -399,7 +408,7 @@ def _chosen(stored: Candidate, finalists: Sequence[Candidate], expected: float) 
     finalists = explaining or finalists
     if not finalists:
         return Trial(stored, ())
-    best = min(finalists, key=lambda found: found.cost)
+    best = min(finalists, key=lambda candidate: candidate.cost)
     assert best.hypothesis is not None
     gain = stored.fit.distance / max(best.fit.distance, 1e-12)
     extra = best.hypothesis.extra
@@ -408,15 +417,20 @@ def _chosen(stored: Candidate, finalists: Sequence[Candidate], expected: float) 
     paid = 2 * left * math.log(max(gain, 1e-12)) >= max(extra, 1) * math.log(numbers + 1) + _LUCK
     needed = _PARSIMONY if explaining else _ROUGH
     if gain < needed or not (paid or math.isnan(best.multiplier)):
-        return Trial(stored, tuple(sorted(finalists, key=lambda found: found.cost)))
+        return Trial(stored, tuple(sorted(finalists, key=lambda candidate: candidate.cost)))
     limit = best.cost * _PARSIMONY
     close = [finalist for finalist in finalists if finalist.cost <= limit]
 
-    def rank(found: Candidate) -> tuple[int, int, float, int]:
-        assert found.hypothesis is not None
-        ratio = found.multiplier / expected
+    def rank(candidate: Candidate) -> tuple[int, int, float, int]:
+        assert candidate.hypothesis is not None
+        ratio = candidate.multiplier / expected
         away = abs(math.log(ratio)) if ratio > 0 else math.inf
-        return len(found.hypothesis.parts), found.hypothesis.extra, round(away, 3), RANK[found.hypothesis.cause]
+        return (
+            len(candidate.hypothesis.parts),
+            candidate.hypothesis.extra,
+            round(away, 3),
+            RANK[candidate.hypothesis.cause],
+        )
 
     close.sort(key=rank)
     return Trial(close[0], tuple(close))

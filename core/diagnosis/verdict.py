@@ -191,17 +191,17 @@ def _of_evidence(subject: Subject, evidence: Evidence, expected: Expected) -> Ex
         if factor is not None:
             return factor
     trial = attempt(said, expected.start)
-    found = _judged(subject, trial, expected)
-    if found.is_wrong and (not is_fitting(trial.best) or math.isnan(trial.best.multiplier)):
+    verdict = _judged(subject, trial, expected)
+    if verdict.is_wrong and (not is_fitting(trial.best) or math.isnan(trial.best.multiplier)):
         shortened = _as_if_shortened(subject, evidence, expected)
-        found, trial = (found, trial) if shortened is None else shortened
-    if rows and found.word == "cause":  # a mask that hides all keys of a row explains that row
-        first = found.findings[0]
+        verdict, trial = (verdict, trial) if shortened is None else shortened
+    if rows and verdict.word == "cause":  # a mask that hides all keys of a row explains that row
+        first = verdict.findings[0]
         first = replace(first, also=tuple(dict.fromkeys([*first.also, "not-finite"])))
-        found = replace(found, findings=(first, *found.findings[1:]))
+        verdict = replace(verdict, findings=(first, *verdict.findings[1:]))
     elif rows:
-        found, trial = broken, None
-    return Examination(found, trial)
+        verdict, trial = broken, None
+    return Examination(verdict, trial)
 
 
 def _zero_outputs(evidence: Evidence, expected: Expected) -> Verdict:
@@ -224,13 +224,13 @@ def _as_if_shortened(subject: Subject, evidence: Evidence, expected: Expected) -
         said = fit_as_said(assumed, evidence, expected.start)
         if is_fitting(said.stored):
             trial = Trial(said.stored, ())
-            found = _judged(assumed, trial, expected)
-            if not found.is_wrong:
+            verdict = _judged(assumed, trial, expected)
+            if not verdict.is_wrong:
                 words = "{used} as if multiplied in {format}: say 'scores' in the metadata if it was"
                 used = amount(subject.facts.product(said.stored.multiplier))
                 says = message(words, used=used, format=scores)
-                found = replace(found, word="undecided", says=says)
-            return found, trial
+                verdict = replace(verdict, word="undecided", says=says)
+            return verdict, trial
     return None
 
 
@@ -243,8 +243,8 @@ def _with_factor(observed: FittingEvidence, expected: Expected) -> Examination |
         return None
     as_expected = message("{used}, as expected", used=expected.says)
     healthy = Verdict("healthy", as_expected, expected, evidence="o", multiplier=expected.multiplier)
-    found = with_findings(healthy, [of_factor(factor)])
-    return Examination(replace(found, says=joined((as_expected, found.says), "; ")), Trial(said, ()))
+    verdict = with_findings(healthy, [of_factor(factor)])
+    return Examination(replace(verdict, says=joined((as_expected, verdict.says), "; ")), Trial(said, ()))
 
 
 def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
@@ -319,8 +319,8 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
             return replace(fitted, word="undecided", says=says)
         findings = []
     if findings:
-        found = with_findings(fitted, findings)
-        return replace(found, consequence=consequence(trial, expected.start))
+        verdict = with_findings(fitted, findings)
+        return replace(verdict, consequence=consequence(trial, expected.start))
     if not scale.sure or not near(multiplier, expected.start, max(0.02, scale.tolerance)):
         return replace(fitted, word="undecided", says=_UNDETERMINED)
     return fitted
@@ -365,19 +365,19 @@ def _done(hypothesis: Hypothesis, trial: Trial) -> list[Finding]:
 def _is_nothing(trial: Trial, expected: float, findings: Sequence[Finding]) -> bool:
     """Return whether what was done leaves the weights within rounding."""
     best, observed = trial.best, trial.observed
-    found = consequence(trial, expected)
-    if found is None or any(finding.stage in ("lse", "weights", "v", "o") for finding in findings):
+    effect = consequence(trial, expected)
+    if effect is None or any(finding.stage in ("lse", "weights", "v", "o") for finding in findings):
         return False
     if any(finding.stage == "sink" for finding in findings):
         stored = as_stored(observed.subject)
         shares = [logits(model, theta).softmax.sink for model, theta in
                   ((best.model, best.fit.theta), (stored, np.array([expected])))]  # fmt: skip
-        return max(float(np.mean(np.abs(shares[0] - shares[1]))), found.divergence) < _ABSORBED
+        return max(float(np.mean(np.abs(shares[0] - shares[1]))), effect.divergence) < _ABSORBED
     allowed = arithmetics(observed.subject, observed.evidence)
     rounding = rounding_divergence(
         observed, best.model, best.fit.theta, allowed[min(best.arithmetic_index, len(allowed) - 1)]
     )
-    return found.divergence <= 4 * min(rounding, _LINEAR) + 1e-12
+    return effect.divergence <= 4 * min(rounding, _LINEAR) + 1e-12
 
 
 def consequence(trial: Trial, expected: float) -> Consequence | None:

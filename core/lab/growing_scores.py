@@ -98,7 +98,7 @@ class GrowingScores:
         if keep:
             done = end // CHUNK - self.width // CHUNK
             if done:
-                self.made = [each[:, done * CHUNK :].copy() for each in self.made]
+                self.made = [block[:, done * CHUNK :].copy() for block in self.made]
             self.width, self.of_query = end, of_query
 
     def columns(self, end: int) -> list[FloatArray]:
@@ -110,7 +110,7 @@ class GrowingScores:
             for number, old in enumerate(self.made):
                 new = [self._chunk(sides[number], chunk) for chunk in missing]
                 self.made[number] = np.concatenate([old, *new], axis=1)
-        return [each[:, self.width - first * CHUNK : end - first * CHUNK] for each in self.made]
+        return [block[:, self.width - first * CHUNK : end - first * CHUNK] for block in self.made]
 
     def _chunk(self, side: Side, chunk: int) -> FloatArray:
         rows = self.rows if side == "query" else slice(None)

@@ -46,8 +46,8 @@ def measure(
 
 
 def _row(p: Parameters, column: Column, with_sink: bool) -> MechanismRow:
-    found = column.measured
-    ends = [found[name].value for name in _ENDS]
+    measured = column.measured
+    ends = [measured[name].value for name in _ENDS]
     largest = max((abs(end) for end in ends if end is not None), default=None)
     bound = score_bound(p.mechanism, weights_of(p))
     return MechanismRow(
@@ -55,7 +55,7 @@ def _row(p: Parameters, column: Column, with_sink: bool) -> MechanismRow:
         p.scale,
         column.multiplier,
         p.d_k,
-        {name: found[name] for name in MEASURED},
+        {name: measured[name] for name in MEASURED},
         largest=None if largest is None else largest / column.multiplier,
         bound=bound if math.isfinite(bound) else None,
         with_sink=with_sink,

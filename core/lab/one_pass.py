@@ -103,7 +103,9 @@ def _backward(p: Parameters, kept: tally.Tally, keys: FloatArray, loss: list[Flo
     if kept.sink is not None and p.mean_k:
         keys, unit = keys * keys.dtype.type(p.std_k) + keys.dtype.type(p.mean_k), 1.0
     keys = keys.mT
-    return tally.Backward(g, v, lambda found, rule, _: gradient_norms(found, unit * kept.rules[rule][1], keys))
+    return tally.Backward(
+        g, v, lambda gradients, rule, _: gradient_norms(gradients, unit * kept.rules[rule][1], keys)
+    )
 
 
 def _of_rows(backward: tally.Backward | None, rows: slice) -> tally.Backward | None:

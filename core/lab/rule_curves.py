@@ -74,7 +74,7 @@ def stream(parameters: Parameters) -> Iterator[ProgressStep[RuleCurves]]:
             raw.append(np.concatenate(made)[np.newaxis])
         for at, d_k in enumerate(d_ks):
             asked = replace(p, d_k=d_k)
-            for rule, entropy in _entropies(asked, [each[:, :d_k] for each in raw], chosen).items():
+            for rule, entropy in _entropies(asked, [vectors[:, :d_k] for vectors in raw], chosen).items():
                 sums[rule][at] += entropy / draws
             yield ProgressStep((draw + (at + 1) / len(d_ks)) / draws)
     values = {

@@ -224,7 +224,7 @@ def grow(p: Parameters, draws: Draws, gradients: bool) -> Iterator[float]:
 def one_draw(p: Parameters, which: tuple[Side, ...], draw: int) -> list[FloatArray]:
     """Draw the components of one draw without keeping them; (1, d_k, vectors) for each side."""
     made = [np.concatenate([components(p, side, draw, chunk) for chunk in range(chunks(p.d_k))]) for side in which]
-    return [each[np.newaxis, : p.d_k].astype(dtype_of(p), copy=False) for each in made]
+    return [vectors[np.newaxis, : p.d_k].astype(dtype_of(p), copy=False) for vectors in made]
 
 
 def kept_draws(p: Parameters, which: tuple[Side, ...], draws: Draws, group: slice) -> list[FloatArray]:
@@ -286,8 +286,8 @@ def _correlated(p: Parameters, raw: list[FloatArray]) -> tuple[FloatArray, Float
 
 def hidden(p: Parameters, rows: slice) -> BoolArray | None:
     """Return which keys are hidden from some rows: (rows, keys), or None if no key is."""
-    found = visibility(p)
-    return None if found is None else found.hidden(slice(0, 1), rows)[0]
+    visible = visibility(p)
+    return None if visible is None else visible.hidden(slice(0, 1), rows)[0]
 
 
 def sampled_rows(p: Parameters, entries: int) -> tuple[npt.NDArray[np.intp], BoolArray | None]:
@@ -301,11 +301,11 @@ def sampled_rows(p: Parameters, entries: int) -> tuple[npt.NDArray[np.intp], Boo
     return chosen, None if unseen is None else unseen[chosen]
 
 
-def gradient_norms(found: LogitGradients, c: float, keys: FloatArray) -> FloatArray:
+def gradient_norms(gradients: LogitGradients, c: float, keys: FloatArray) -> FloatArray:
     """Return ‖∂L/∂q‖ (rows,) for scores c·q·k with keys (draws, n, d); many rows take a few columns at a time."""
-    step = max(tally.BLOCK // len(found.factor), 1)
+    step = max(tally.BLOCK // len(gradients.factor), 1)
     if step >= keys.shape[-1]:
-        return query_gradient_norms(found, c, keys)
+        return query_gradient_norms(gradients, c, keys)
     strides = range(0, keys.shape[-1], step)
-    parts = [query_gradient_norms(found, c, keys[..., first : first + step]) for first in strides]
+    parts = [query_gradient_norms(gradients, c, keys[..., first : first + step]) for first in strides]
     return np.sqrt(np.square(parts).sum(axis=0))

@@ -76,7 +76,7 @@ def stream(
     `asked` are the columns. If all components fit, `draws` must hold them.
     """
     learned = learned_weights(p)
-    columns = [SurveyColumn(each.rule, computation(p, each, learned)) for each in asked]
+    columns = [SurveyColumn(column.rule, computation(p, column, learned)) for column in asked]
     shape = tally.Shape(p.batch, p.n_queries, p.n_keys)
     kept: dict[tuple[int, int, int], FloatArray] = {}
     keep = len(columns) * shape.draws * shape.rows * shape.keys <= _KEPT
@@ -190,10 +190,10 @@ def _backward(c: Computation, terms: Terms, group: Group, rows: slice, logits: F
     by = np.asarray(terms.multiplier)[..., 0]
     slopes = None if c.softcap is None else softcap_slopes(logits, c.softcap)
 
-    def norms(found: LogitGradients, _: int, r: slice) -> FloatArray:
+    def norms(gradients: LogitGradients, _: int, r: slice) -> FloatArray:
         if slopes is not None:
-            np.multiply(found.entries, slopes[:, r].reshape(found.entries.shape), out=found.entries)
-        norms = query_gradient_norms(found, c.factor, k, q[:, r], c.mechanism, c.learned, c.norms[0], c.gain)
+            np.multiply(gradients.entries, slopes[:, r].reshape(gradients.entries.shape), out=gradients.entries)
+        norms = query_gradient_norms(gradients, c.factor, k, q[:, r], c.mechanism, c.learned, c.norms[0], c.gain)
         return norms * np.broadcast_to(part_of(by, slice(None), r), q[:, r].shape[:2]).ravel()
 
     return tally.Backward(g[:, rows], v, norms)

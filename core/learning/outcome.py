@@ -58,7 +58,7 @@ def agrees(claimed: Bounds, reading: Reading) -> bool:
         values.append((exact, 1e-9 * max(abs(exact), 1)))
     if measured is not None and measured.value is not None:
         values.append((measured.value, FAR * (measured.stderr or 0.0) + 1e-5 * abs(measured.value)))
-    return bool(values) and all(claimed.low - slack <= found <= claimed.high + slack for found, slack in values)
+    return bool(values) and all(claimed.low - slack <= number <= claimed.high + slack for number, slack in values)
 
 
 def _verdict(claim: Claim, findings: Sequence[ClaimFinding]) -> tuple[Verdict, str]:
@@ -71,7 +71,7 @@ def _verdict(claim: Claim, findings: Sequence[ClaimFinding]) -> tuple[Verdict, s
         return "holds", message("Measurement and theory agree with the claim.")
     example = _example(off[0])
     by_measure = _by_measure(claim, findings)
-    true = [found[0] for found in by_measure.values() if all(finding.agrees for finding in found)]
+    true = [group[0] for group in by_measure.values() if all(finding.agrees for finding in group)]
     if true and len(true) < len(by_measure):
         right, wrong = (
             _all_of([name for name, found in by_measure.items() if (found[0] in true) is each])
@@ -132,5 +132,5 @@ def _example(finding: ClaimFinding) -> str:
 def _found(finding: ClaimFinding) -> str:
     """Return the exact value of a figure, or else the measured one; empty if there is neither."""
     measured = None if finding.measured is None else finding.measured.value
-    found = measured if finding.exact is None else finding.exact
-    return "" if found is None else figure_text(found).replace("-", "−")
+    value = measured if finding.exact is None else finding.exact
+    return "" if value is None else figure_text(value).replace("-", "−")

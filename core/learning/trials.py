@@ -29,9 +29,9 @@ _LARGEST = {"float16": 65504.0, "bfloat16": 3.3895e38, "float32": 3.4028e38}  # 
 _SEVEN = np.arange(-3.0, 4.0)
 
 
-def mean_over_draws(each: npt.ArrayLike) -> Estimate:
+def mean_over_draws(draws: npt.ArrayLike) -> Estimate:
     """Return the mean of `each`, one value per draw, and its standard error."""
-    values = np.asarray(each, dtype=np.float64)
+    values = np.asarray(draws, dtype=np.float64)
     return Estimate(float(values.mean()), float(values.std(ddof=1)) / math.sqrt(len(values)))
 
 

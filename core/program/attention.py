@@ -79,7 +79,7 @@ def signature(several: Sequence[Computation]) -> str:
 def call(c: Computation, several: Sequence[Computation], scale: str, factor: str) -> str:
     """Return the call of `measure` for one of the computations that share it."""
     arguments = [scale, *([factor] if c.factor != 1 else [])]
-    if len({each.norms for each in several}) > 1 and (c.factor != 1 or c.norms[0] != "none"):
+    if len({computation.norms for computation in several}) > 1 and (c.factor != 1 or c.norms[0] != "none"):
         arguments.insert(1, "lambda x: x" if c.norms[0] == "none" else NORMS[c.norms[0]])
     return f"measure({', '.join(arguments)})"
 
@@ -91,7 +91,7 @@ def logit_lines(several: Sequence[Computation], cap: str = "") -> list[str]:
     """
     c = several[0]
     rounded, eager, stored = is_rounded(c), is_eager(c), store(c)
-    shared = len({each.norms for each in several}) > 1
+    shared = len({computation.norms for computation in several}) > 1
     q, k = (
         f"norm({name})" if shared else name if how == "none" else f"{NORMS[how]}({name})"
         for name, how in zip("kq" if c.swapped else "qk", c.norms, strict=True)
@@ -102,7 +102,7 @@ def logit_lines(several: Sequence[Computation], cap: str = "") -> list[str]:
     if rounded:
         lines.append(f"x, y = {stored}({q}), {stored}({k})  # as stored in {c.precision}")
         q, k = "x", "y"
-    if any(each.factor != 1 for each in several):
+    if any(computation.factor != 1 for computation in several):
         both = f"{stored}(factor * {q}), {stored}(factor * {k})" if rounded else f"factor * {q}, factor * {k}"
         lines.append(f"x, y = {both}  # the scale of q and k, not of their score")
         q, k = "x", "y"
@@ -133,7 +133,7 @@ def _bias(c: Computation) -> str:
     """Return the bias as it is added: in a format as it is stored there, ALiBi only in eager arithmetic."""
     if c.precision == "float64":
         return "bias"
-    stored = is_eager(c) or (is_rounded(c) and not any(isinstance(each, Slope) for each in c.biases))
+    stored = is_eager(c) or (is_rounded(c) and not any(isinstance(bias, Slope) for bias in c.biases))
     return "rounded(bias)" if stored and not number_format(c.precision).scaled else "bias.astype(np.float32)"
 
 
@@ -176,6 +176,6 @@ def gradient_lines(several: Sequence[Computation], rows: str) -> list[str]:
     if c.softcap:
         z = "z" if c.visibility is None else "np.where(hidden, 0, z)"
         dz += f" * (1 - ({z} / {number(c.softcap)}) ** 2)"
-    scale = "factor * scale" if any(each.factor != 1 for each in several) else "scale"
+    scale = "factor * scale" if any(computation.factor != 1 for computation in several) else "scale"
     lines.append(f"dz = {scale} * {dz}")
     return [*lines, f"dq = np.linalg.norm(dz @ {keys}.astype(np.float64), axis=-1){rows}"]

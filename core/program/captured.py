@@ -40,9 +40,9 @@ _LARGE = 30_000  # half of the largest number of float16
 def head_code(head: Measurement[HeadSubject], dialect: Dialect, command: str) -> str:
     """Return the program that prints the statistics of a head; raise NoCodeError if there is none."""
     columns, subject = head.columns, head.subject
-    found = loaded(subject, dialect)
+    code = loaded(subject, dialect)
     groups = [[*alike] for _, alike in groupby(columns, key=lambda column: column.apart)]
-    made = [[_computation(subject, column, found) for column in group] for group in groups]
+    made = [[_computation(subject, column, code) for column in group] for group in groups]
     every = [printable(several[0], columns, OF_REPORTS) for several in made]
     names = [name for name in every[0] if all(name in column for column in every)]
     blocks: list[list[CodePiece]] = []
@@ -103,20 +103,20 @@ def _block(
     c = several[0]
     by_row = [scale_rule(rule).by_row for rule in subject.by_row]
     by_position = any("position" in fields for fields in by_row)
-    found = loaded(subject, dialect, by_position=by_position, short=c.precision != "float64")
-    said = printed(c, names, some_rows=found.some_rows, nan=nan)
+    code = loaded(subject, dialect, by_position=by_position, short=c.precision != "float64")
+    said = printed(c, names, some_rows=code.some_rows, nan=nan)
     body = [*logit_lines(several), *said.rows, *weight_lines(c), *said.lines, *returned(said.expressions)]
-    lines = [*found.lines]
-    if found.hides and any("n_keys" in fields for fields in by_row):
+    lines = [*code.lines]
+    if code.hides and any("n_keys" in fields for fields in by_row):
         lines.append("visible = (~hidden).sum(-1)  # keys that each query sees")
     values = {VARIABLES[field]: getattr(setting, field) for rule, (setting, _) in subject.by_row.items()
               for field in needed(rule) if field != "position"}  # fmt: skip
     lines += [f"{name} = {number(value)}" for name, value in values.items()]
     calls = [
-        call(each, several, "1.0", f"({rule_code(column.rule, column.multiplier)}) ** 0.5")
-        if each.factor != 1
-        else call(each, several, scale_of(subject, column.rule, column.multiplier, found), "")
-        for each, column in zip(several, group, strict=True)
+        call(computation, several, "1.0", f"({rule_code(column.rule, column.multiplier)}) ** 0.5")
+        if computation.factor != 1
+        else call(computation, several, scale_of(subject, column.rule, column.multiplier, code), "")
+        for computation, column in zip(several, group, strict=True)
     ]
     pieces = [
         CodePiece("\n".join(lines)),

@@ -203,8 +203,8 @@ def _pieces(
     layer = about.layer
     if not made.masked:
         about = replace(about, layer=replace(layer, causal=None))
-    found = loaded(about, dialect, by_position=made.ahead is not None, key_head=made.key_head, masked=made.masked)
-    c = computation_of(about, found)
+    code = loaded(about, dialect, by_position=made.ahead is not None, key_head=made.key_head, masked=made.masked)
+    c = computation_of(about, code)
     c = replace(
         c,
         swapped=made.computation.swapped,
@@ -215,10 +215,10 @@ def _pieces(
         biases=c.biases if model.bias is not None else (),
         visibility=Visibility(0, places(0)) if made.ahead is not None else c.visibility,
     )
-    lines = [*found.lines]
+    lines = [*code.lines]
     if about.extras.scales is not None and made.rows and subject.row_scales is not None:
         scale = number(subject.facts.scale or 1.0)
-        lines.append(f"q = q * ({row_scales(about, found)} / {scale})  # of each query")
+        lines.append(f"q = q * ({row_scales(about, code)} / {scale})  # of each query")
     if made.ahead is not None:
         ahead = f" + {made.ahead}".replace("+ -", "- ") if made.ahead else ""
         lines.append(f"hidden = np.arange(n) > at[:, None]{ahead}")
@@ -226,14 +226,14 @@ def _pieces(
         located = capture.stored[layer.position].evidence[role]
         group = layer.heads // located.size("head")
         head = about.head // group if role != "v" else made.value_head * located.size("head") // layer.kv_heads
-        line = found.reader.vectors(role, [located.described()], head)
+        line = code.reader.vectors(role, [located.described()], head)
         lines.append(f"{line}[..., 0]" if role == "lse" else line)
     body = ["scale, cap = theta[0], exp(theta[1])"] if model.free_softcap else []
     body += ["scale, sink = theta"] if model.free_sink else []
     c = replace(c, visibility=None) if made.added else c
     body += logit_lines([c], "cap" * model.free_softcap)
     body += ["z = np.where(hidden, z, z + 1)  # the mask was added"] * made.added
-    body += _away_from_weights(c, model, subject) if kind == "weights" else _away(kind, c, model, found)
+    body += _away_from_weights(c, model, subject) if kind == "weights" else _away(kind, c, model, code)
     heading = f"def away({'theta' if _two(model) else 'scale'}):  # from the file: {_WORDS[kind]}"
     function = CodePiece("\n".join([heading, *(f"    {line}" for line in body)]), defines=True)
     search = CodePiece(_SEARCH_TWO if _two(model) else _SEARCH)

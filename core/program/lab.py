@@ -161,12 +161,12 @@ def report_code(measurement: Measurement[Parameters], dialect: Dialect, command:
     blocks: list[list[CodePiece]] = []
     calls: list[str] = []
     for sides, names_of in groups:
-        found = parts(sides, names_of, names)
-        blocks.append([found.values, *found.functions, CodePiece(found.drawn), found.measure])
-        calls += found.calls
+        lines = parts(sides, names_of, names)
+        blocks.append([lines.values, *lines.functions, CodePiece(lines.drawn), lines.measure])
+        calls += lines.calls
         if len(groups) > 1:  # what follows changes what is measured
             letter = "ab"[len(blocks) - 1]
-            blocks[-1].append(CodePiece(f"{letter} = {found.calls[0]}"))
+            blocks[-1].append(CodePiece(f"{letter} = {lines.calls[0]}"))
             calls[-1] = letter
     rows = {STATISTIC[name].label: [estimated(column.measured[name]) for column in columns] for name in names}
     titles = [f"{letter} {title}" for letter, title in zip("AB", column_names(columns), strict=True)]
@@ -271,9 +271,9 @@ def parts(
 
 def _is_biased(p: Parameters, columns: Sequence[Column]) -> bool:
     """Return whether the bias of a sample's standard deviation shows in four digits."""
-    found = [column.measured["logit_std"] for column in columns if "logit_std" in column.measured]
+    spreads = [column.measured["logit_std"] for column in columns if "logit_std" in column.measured]
     return p.batch < _MANY or any(
-        (estimate.stderr or math.inf) > 0.01 * abs(estimate.value or 0) for estimate in found
+        (estimate.stderr or math.inf) > 0.01 * abs(estimate.value or 0) for estimate in spreads
     )
 
 

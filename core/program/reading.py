@@ -53,8 +53,8 @@ class HeadReader:
 
     def vectors(self, name: str, parts: Sequence[Tensor], head: int) -> str:
         """Return the line that reads one head, (texts, tokens, d_k), whose components may be in several tensors."""
-        found = [self.tensor(part.path, part.name) + _one_head(part, head) for part in parts]
-        joined = found[0] if len(found) == 1 else f"np.concatenate([{', '.join(found)}], -1)"
+        tensors = [self.tensor(part.path, part.name) + _one_head(part, head) for part in parts]
+        joined = tensors[0] if len(tensors) == 1 else f"np.concatenate([{', '.join(tensors)}], -1)"
         return f"{name} = {self.numbers(joined)}"
 
 

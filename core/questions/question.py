@@ -106,20 +106,22 @@ def flag(title: str, name: str, help: str) -> Any:
 
 def shared(kind: Any, name: str) -> Any:
     """Return a field that is the same option as a field of another kind of request."""
-    [found] = [each for each in fields(kind) if each.name == name]
+    [found] = [declared for declared in fields(kind) if declared.name == name]
     return field(default=found.default, metadata=found.metadata)
 
 
 def options_of(kind: Any) -> Iterator[tuple[str, Option]]:
     """Yield the options of a kind of request by the names of their fields, arguments first."""
-    found = [(each.name, each.metadata["option"]) for each in fields(kind) if "option" in each.metadata]
+    found = [
+        (declared.name, declared.metadata["option"]) for declared in fields(kind) if "option" in declared.metadata
+    ]
     yield from sorted(found, key=lambda option: bool(option[1].name))
 
 
 def option_words(request: Any, names: Collection[str] = ()) -> list[str]:
     """Return the arguments and the options that differ from the defaults, with their values; or those of `names`."""
     words: list[str] = []
-    usual = {each.name: each.default for each in fields(request)}
+    usual = {setting.name: setting.default for setting in fields(request)}
     for name, each in options_of(request):
         value = getattr(request, name)
         if value == usual[name] or (names and name not in names):
@@ -159,7 +161,7 @@ def parameter_options(parameters: Parameters, without: str = "") -> list[str]:
     values = differing(FIELDS, parameters, replace(usual_of(parameters), model=NO_MODEL))
     if "multiplier" in values:  # alone it implies --scale custom, so with it the rule is always named
         values["scale"] = parameters.scale
-    return words_of((each for each in FIELDS if each.name != without), values)
+    return words_of((field for field in FIELDS if field.name != without), values)
 
 
 def in_shell(words: Iterable[str], ascii_only: bool = False) -> str:

@@ -186,7 +186,7 @@ class SweepQuestion(NamedQuestion["SweepResult"]):
         from ..work.sweeps import Fold, parts
 
         kept: dict[SweepQuestion, MemoryStore] = cache.by_kind.setdefault(SweepQuestion, {})
-        if all(each.parameters != self.parameters for each in kept):
+        if all(question.parameters != self.parameters for question in kept):
             kept.clear()
         plan = self.plan(() if len(self.d_ks) > 1 and len(self.n_keys) > 1 else HISTOGRAMS)  # a map shows none
         running = cache.workers.begin(parts(plan), kept.setdefault(self, MemoryStore()))

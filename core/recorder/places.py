@@ -186,7 +186,7 @@ class Places:
 
     def _kind(self, model: int, models: Iterable[int]) -> str:
         """Return the class of one of these models, with its number if several are of this class."""
-        kinds = {each: type(self._known[each].module()).__name__ for each in models if self._is_alive(each)}
+        kinds = {model: type(self._known[model].module()).__name__ for model in models if self._is_alive(model)}
         alike = [each for each, kind in kinds.items() if kind == kinds[model]]
         return kinds[model] if len(alike) == 1 else f"{kinds[model]}[{alike.index(model)}]"
 
@@ -214,9 +214,9 @@ class Places:
     def _learn(self, model: torch.nn.Module) -> None:
         """Name all modules of a model, also those of smaller models that were called before."""
         names = {id(module): (module, "") for module in model.modules()}
-        names |= {id(each): (each, name) for name, each in unwrapped(model).named_modules()}
-        known = {number: each for number, each in self._known.items() if each.module() is not None}
-        for part in {each.model for each in known.values()} & names.keys():
+        names |= {id(module): (module, name) for name, module in unwrapped(model).named_modules()}
+        known = {number: place for number, place in self._known.items() if place.module() is not None}
+        for part in {place.model for place in known.values()} & names.keys():
             self._parts[part] = (type(unwrapped(names[part][0])).__name__, names[part][1], id(model))
         self._parts.pop(id(model), None)
         self._known = known | {

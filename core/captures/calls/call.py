@@ -203,11 +203,11 @@ def _log_sum_exp(call: Call) -> AnyArray:
     """Return the log-sum-exp of all rows in float32, as a reader of the file computes them."""
     capture = opened_calls([call])
     layer: Layer = capture.layers[0]
-    found: list[AnyArray] = []
+    lses: list[AnyArray] = []
     for head in range(layer.heads):
         data = read_head(capture, layer, head)
-        found.append(computation(file_rule(layer), layer, data).evaluate(data.q, data.k).softmax.lse)
-    return np.stack(found, axis=1).astype(np.float32)
+        lses.append(computation(file_rule(layer), layer, data).evaluate(data.q, data.k).softmax.lse)
+    return np.stack(lses, axis=1).astype(np.float32)
 
 
 def save(

@@ -38,15 +38,15 @@ class Function:
 
 def functions(library: Any) -> list[Function]:
     """Return the functions of JAX and, if they are imported, of Flax and Keras, which call those of JAX."""
-    found = [Function(library.nn, "dot_product_attention", "jax.nn.dot_product_attention", _of_jax)]
+    functions = [Function(library.nn, "dot_product_attention", "jax.nn.dot_product_attention", _of_jax)]
     weights, keras = "dot_product_attention_weights", sys.modules.get("keras")
     for name in ("flax.linen.attention", "flax.nnx.nn.attention"):
         if hasattr(module := sys.modules.get(name), weights):
-            found.append(Function(module, weights, f"{name}.{weights}", _of_flax))
+            functions.append(Function(module, weights, f"{name}.{weights}", _of_flax))
     for name in ("MultiHeadAttention", "GroupQueryAttention"):
         if hasattr(layer := getattr(getattr(keras, "layers", None), name, None), "_compute_attention"):
-            found.append(Function(layer, "_compute_attention", f"keras.layers.{name}", _of_keras))
-    return found
+            functions.append(Function(layer, "_compute_attention", f"keras.layers.{name}", _of_keras))
+    return functions
 
 
 def _of_jax(given: Mapping[str, Any], out: Any) -> Given:
@@ -108,7 +108,7 @@ def attention_call(name: str, given: Given) -> Call:
     for role in arrays.keys() & {"bias", "mask"}:  # whose last axis is that of keys in a capture, also if it is 1
         arrays[role] = np.broadcast_to(arrays[role], (*arrays[role].shape[:3], keys))
     scale, logits = given.get("scale"), arrays.pop("logits", None)
-    found = call(
+    made = call(
         **arrays,
         name=name,
         axes="batch,token,head,d_k",
@@ -116,7 +116,7 @@ def attention_call(name: str, given: Given) -> Call:
         causal="top-left" if given.get("is_causal") else False,
         lse=None if logits is None else _log_sum_exp(logits),
     )
-    entry: dict[str, Any] = {**found.entry, "observed": True}  # what was done, which need not be what was meant
+    entry: dict[str, Any] = {**made.entry, "observed": True}  # what was done, which need not be what was meant
     if logits is not None:
         entry["scores"] = logits.dtype.name
     if (window := given.get("local_window_size")) is not None:
@@ -124,7 +124,7 @@ def attention_call(name: str, given: Given) -> Call:
         if before < 0 or after < 0:
             raise ValueError(f"local_window_size {window} is negative")
         entry |= {"window": [before, after], "alignment": "top-left"}
-    return replace(found, entry=entry)
+    return replace(made, entry=entry)
 
 
 def _log_sum_exp(logits: Any) -> Any:

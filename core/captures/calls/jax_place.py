@@ -83,10 +83,10 @@ def place() -> Place:
 
 def _local(frame: FrameType, name: str) -> Any:
     """Return a variable of a function that runs; None without it."""
-    found = frame.f_locals
-    value = found.get(name)
-    if type(found) is dict:  # before Python 3.13, a copy that lasts as long as the frame: JAX would find its tracers
-        found.clear()
+    local = frame.f_locals
+    value = local.get(name)
+    if type(local) is dict:  # before Python 3.13, a copy that lasts as long as the frame: JAX would find its tracers
+        local.clear()
     return value
 
 
@@ -94,7 +94,7 @@ def _name() -> str:
     """Return the scopes of the name stack, joined by dots: without the transformations of JAX."""
     try:
         scopes = import_module("jax.extend.source_info_util").current_name_stack().stack
-        found = [scope.name for scope in scopes if type(scope).__name__ == "Scope"]
+        names = [scope.name for scope in scopes if type(scope).__name__ == "Scope"]
     except Exception:  # what is private to JAX may raise anything, and no name is worth the program
         return ""
-    return ".".join(found).replace("/", ".")
+    return ".".join(names).replace("/", ".")

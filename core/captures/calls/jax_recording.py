@@ -100,7 +100,7 @@ class JaxRecording:
         counts = Counter[str]()
         for name, given in named:
             counts[name] += len(given)
-        found, times = list[Call](), Counter[str]()
+        calls, times = list[Call](), Counter[str]()
         for name, given in named:
             while given:  # which lets go of the arrays
                 numbered = name if counts[name] == 1 else f"{name}[{times[name]}]"
@@ -108,10 +108,10 @@ class JaxRecording:
                 one = given.pop(0)
                 function = one.pop("function")
                 try:
-                    found.append(attention_call(numbered, one))
+                    calls.append(attention_call(numbered, one))
                 except Exception as error:
                     self._miss(function, _reason(error))
-        return found
+        return calls
 
     def conclude(self, path: Path, calls: int) -> list[str]:
         """Set the summary of a file with this number of calls; return the lines that a warning should have."""

@@ -168,7 +168,7 @@ def joined(parts: Sequence[tuple[Path, FileContents]]) -> FileContents:
 
 def _layers_of_both(first: str, second: str) -> str:
     """Return the entries of layers of two files in the order of their index; empty if they contradict each other."""
-    found: dict[int, object] = {}
+    layers: dict[int, object] = {}
     for text in (first, second):
         try:
             listed = from_json(text.encode())
@@ -177,9 +177,9 @@ def _layers_of_both(first: str, second: str) -> str:
         for entry in cast("list[object]", listed) if isinstance(listed, list) else [None]:
             members = cast("dict[str, object]", entry) if isinstance(entry, dict) else {}
             index = members.get("index")
-            if type(index) is not int or found.setdefault(index, members) != members:
+            if type(index) is not int or layers.setdefault(index, members) != members:
                 return ""
-    return json.dumps([found[index] for index in sorted(found)])
+    return json.dumps([layers[index] for index in sorted(layers)])
 
 
 def _weight_map(stream: BinaryIO, path: Path, identity: Identity) -> dict[str, str]:

@@ -43,7 +43,8 @@ def shows_in_output(observed: FittingEvidence, model: LogitModel, theta: FloatAr
     texts, rows, _ = np.nonzero(observed.weight[..., :1] > 0)
     effective = 1 / np.maximum(np.square(weights[texts, rows]).sum(axis=-1), 1e-12)
     order = np.argsort(np.where(effective > 1.5, effective, np.inf), kind="stable")[:_ROWS]
-    found: list[tuple[float, float]] = []  # of rows that dropping keys explains: the factor, and the weight dropped
+    # Of rows that dropping keys explains: the factor, and the weight dropped.
+    explained: list[tuple[float, float]] = []
     away = 0
     coarsest = arithmetics(observed.subject, observed.evidence)[-1]
     relative = max(unit(observed.evidence.format), unit(coarsest.sides or coarsest.scores), _LOGITS)
@@ -56,11 +57,11 @@ def shows_in_output(observed: FittingEvidence, model: LogitModel, theta: FloatAr
             continue
         away += 1
         left, factors, dropped = _after_dropping(p, v[text], target, rounding)
-        found += [(float(factors[at]), float(dropped[at])) for at in np.flatnonzero(left <= rounding)[:1]]
-    if away < 4 or len(found) < max(3, _EXPLAINED * away):
+        explained += [(float(factors[at]), float(dropped[at])) for at in np.flatnonzero(left <= rounding)[:1]]
+    if away < 4 or len(explained) < max(3, _EXPLAINED * away):
         return False
     # All rows have the factor of one share, and lost about this share of their weight: not one factor of all outputs.
-    factors, dropped = np.array(found).T
+    factors, dropped = np.array(explained).T
     factor = float(np.median(factors))
     alike = np.abs(factors / factor - 1) < 0.02 + 8 * unit(observed.evidence.format)
     return bool(factor > 1 and alike.mean() > 0.5 and 0.3 < float(dropped[alike].mean()) / (1 - 1 / factor) < 3)

@@ -39,34 +39,34 @@ def variants(subject: Subject) -> Iterator[Variant]:
     place, query, window = places(keys), subject.positions[:, np.newaxis], subject.facts.window
     future = place > query
     causal = not bool((seen & future).any()) and bool((tokens & future).any())
-    found: list[tuple[str, str, BoolArray]] = []
+    edited: list[tuple[str, str, BoolArray]] = []
     if causal:
-        found.append(("causal-lost", "queries see later keys, as without a causal mask", seen | (tokens & future)))
+        edited.append(("causal-lost", "queries see later keys, as without a causal mask", seen | (tokens & future)))
         near = tokens & future & (place <= query + 1)
-        found.append(("future-key", "each query sees one key of the future", seen | near))
+        edited.append(("future-key", "each query sees one key of the future", seen | near))
         others = seen & (place != query)
-        found.append(("own-key-hidden", "no query sees its own key", others))
+        edited.append(("own-key-hidden", "no query sees its own key", others))
         if subject.facts.sink is not None:  # else rows without keys say nothing
             first = seen & ~others.any(axis=-1, keepdims=True)
-            found.append(("own-key-hidden", "no query sees its own key but the first", others | first))
+            edited.append(("own-key-hidden", "no query sees its own key but the first", others | first))
         if subject.shift:
             for shift, words in ((-subject.shift, "top-left"), (subject.shift, "bottom-right")):
                 moved = tokens & (place <= query + shift) & _near(subject, window, shift=shift)
-                found.append(("causal-shifted", message("the causal mask is aligned {words}", words=words), moved))
+                edited.append(("causal-shifted", message("the causal mask is aligned {words}", words=words), moved))
     else:
-        found.append(("causal-extra", "no query sees later keys, as with a causal mask", seen & ~future))
-        found.append(("own-key-hidden", "no query sees its own key", seen & (place != query)))
+        edited.append(("causal-extra", "no query sees later keys, as with a causal mask", seen & ~future))
+        edited.append(("own-key-hidden", "no query sees its own key", seen & (place != query)))
     past = tokens & ~future if causal else tokens
-    found.append(("window-ignored", "queries see keys outside the window", past))
+    edited.append(("window-ignored", "queries see keys outside the window", past))
     padded = (everything & ~future if causal else everything) & _near(subject, window)
-    found.append(("padding-attended", "padding is attended to", seen | (padded & ~tokens)))
-    found.append(("causal-lost", "neither the causal mask nor padding is applied", everything))
+    edited.append(("padding-attended", "padding is attended to", seen | (padded & ~tokens)))
+    edited.append(("causal-lost", "neither the causal mask nor padding is applied", everything))
     if window is not None:
         for other in (window - 1, window + 1):
             words = message("the window has {other} keys, not {window}", other=other, window=window)
-            found.append(("window-ignored", words, past & _near(subject, other, causal)))
+            edited.append(("window-ignored", words, past & _near(subject, other, causal)))
     known = [seen]
-    for cause, words, mask in found:
+    for cause, words, mask in edited:
         if mask[subject.used].any(axis=-1).all() or cause == "own-key-hidden":
             mask = mask & (subject.used[..., np.newaxis])
             if not any(np.array_equal(mask, other) for other in known):

@@ -265,7 +265,7 @@ def _processing_stage(name: StageName, process: Processing, one: Subject, other:
         return Stage(name, "same", note)
     a, b = process.multipliers
     facts = one.facts
-    fitted = any(each.verdict.evidence is not None for each in (process.reference, process.test))
+    fitted = any(judged.verdict.evidence is not None for judged in (process.reference, process.test))
     says = {
         "multiplier": message("{used} in both", used=amount(facts.product(a)))
         if f"{a:.4g}" == f"{b:.4g}"

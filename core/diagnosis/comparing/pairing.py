@@ -78,7 +78,7 @@ def _layers(
 ) -> tuple[list[tuple[Layer, Layer]], list[str], list[str]]:
     """Return pairs of layers, sentences for those without a partner, and notes."""
     left = list(test.layers)
-    found: list[tuple[Layer, Layer]] = []
+    pairs: list[tuple[Layer, Layer]] = []
     alone: list[Layer] = []
     for one in reference.layers:
         partner = next((layer for layer in left if (layer.index, layer.name) == (one.index, one.name)), None)
@@ -89,13 +89,13 @@ def _layers(
             alone.append(one)
         else:
             left.remove(partner)
-            found.append((one, partner))
+            pairs.append((one, partner))
     notes: list[str] = []
-    if not found and len(alone) == len(left):
+    if not pairs and len(alone) == len(left):
         notes.append("no layer has the same number in both captures; layers are compared in their order")
-        found, alone, left = list(zip(alone, left, strict=True)), [], []
+        pairs, alone, left = list(zip(alone, left, strict=True)), [], []
     missing = [_only("the reference", alone), _only("the other capture", left)]
-    return found, [text for text in missing if text], notes
+    return pairs, [text for text in missing if text], notes
 
 
 def _only(where: str, layers: Sequence[Layer]) -> str:
@@ -174,25 +174,25 @@ def _heads(reference: CaptureFile, test: CaptureFile, one: Layer, other: Layer, 
     if marks[0].shape[1] != marks[1].shape[1]:
         return {h: h for h in both}
     alike: FloatArray = marks[0] @ marks[1].T
-    found: dict[int, int] = {}
+    matched: dict[int, int] = {}
     for h in both:  # a head at its place stays there unless another one is clearly more like it
         if alike[h, h] >= max(float(alike[h].max()), float(alike[:, h].max())) - 1e-3:
-            found[h] = h
-    free = [t for t in range(other.heads) if t not in found.values()]
-    left = [h for h in range(one.heads) if h not in found]
+            matched[h] = h
+    free = [t for t in range(other.heads) if t not in matched.values()]
+    left = [h for h in range(one.heads) if h not in matched]
     ranked = sorted(((float(alike[h, t]), h, t) for h in left for t in free), reverse=True)
     for correlation, h, t in ranked:
-        if correlation >= _ALIKE and h not in found and t not in found.values():
-            found[h] = t
-    free = [t for t in free if t not in found.values()]
-    left = [h for h in left if h not in found]
+        if correlation >= _ALIKE and h not in matched and t not in matched.values():
+            matched[h] = t
+    free = [t for t in free if t not in matched.values()]
+    left = [h for h in left if h not in matched]
     for h in [h for h in left if h in free]:
-        found[h] = h
+        matched[h] = h
         free.remove(h)
-    left = [h for h in left if h not in found]
+    left = [h for h in left if h not in matched]
     if one.heads == other.heads:
-        found |= dict(zip(left, free, strict=True))
-    return dict(sorted(found.items()))
+        matched |= dict(zip(left, free, strict=True))
+    return dict(sorted(matched.items()))
 
 
 def _signatures(capture: CaptureFile, layer: Layer, common: Common) -> FloatArray:

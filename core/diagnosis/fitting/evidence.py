@@ -213,11 +213,11 @@ def _different(rows: FloatArray) -> Indices:
 
 def residual(observed: FittingEvidence, model: LogitModel, theta: FloatArray, slopes: bool = False) -> Residual:
     """Return what the model leaves unexplained; without `slopes` there are no derivatives."""
-    found = logits(model, theta)
-    of_each = derivatives(model, found) if slopes else []
+    z = logits(model, theta)
+    of_each = derivatives(model, z) if slopes else []
     if observed.evidence.kind == "weights":
-        return _of_weights(observed, model, found, of_each)
-    soft = found.softmax
+        return _of_weights(observed, model, z, of_each)
+    soft = z.softmax
     if observed.evidence.kind == "lse":
         return _of_lse(observed, model, soft, of_each)
     return _of_o(observed, model, soft, of_each)

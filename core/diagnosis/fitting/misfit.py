@@ -164,12 +164,12 @@ def misfits(
     left = residual(observed, model, theta)
     if not left.r.size or math.isinf(left.rest):
         return [math.inf] * len(allowed)
-    found = logits(model, theta)
-    soft = found.softmax
+    z = logits(model, theta)
+    soft = z.softmax
     measure = {"weights": _of_weights, "lse": _of_lse, "o": _of_o}[observed.evidence.kind]
     result: list[float] = []
     for arithmetic in allowed:
-        noise = Noise(observed.subject, found, theta, arithmetic)
+        noise = Noise(observed.subject, z, theta, arithmetic)
         result.append(measure(observed, model, left, soft, noise))
         if result[-1] <= enough:
             break

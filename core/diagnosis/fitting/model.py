@@ -97,13 +97,13 @@ def _before_softcap(model: LogitModel, theta: FloatArray) -> FloatArray:
     return raw
 
 
-def derivatives(model: LogitModel, found: Logits) -> list[FloatArray]:
+def derivatives(model: LogitModel, z: Logits) -> list[FloatArray]:
     """Return the derivatives of logits with respect to all coefficients but the sink."""
-    if found.cap is None:
+    if z.cap is None:
         return [*model.inner, *model.outer]
-    raw = _before_softcap(model, found.theta)
-    capped = softcapped(raw, found.cap)
-    slope = softcap_slopes(capped, found.cap)
+    raw = _before_softcap(model, z.theta)
+    capped = softcapped(raw, z.cap)
+    slope = softcap_slopes(capped, z.cap)
     of_cap = [capped - raw * slope] if model.free_softcap else []
     return [*(feature * slope for feature in model.inner), *model.outer, *of_cap]
 

@@ -134,7 +134,7 @@ def attention_row(
     count = int(row.counts[0, 0])
     best = np.argsort(np.where(shown, -most, np.inf), kind="stable")[: min(LISTED, count)]
     listed = np.sort(best)
-    columns = [_column(rule, row, *each, listed) for rule, each in zip(rules, every, strict=True)]
+    columns = [_column(rule, row, *at_row, listed) for rule, at_row in zip(rules, every, strict=True)]
     return AttentionRow(
         layer.position,
         head,
@@ -162,9 +162,9 @@ def _column(rule: Rule, row: Rows, z: FloatArray, p: FloatArray, sink: FloatArra
     p = np.where(np.isnan(p), 0, p)
     finite = np.isfinite(z) & row.visible
     hidden = None if row.terms.hidden is None else row.terms.hidden[0]
-    found = weight_statistics(p[0], row.counts[0], hidden)
+    statistics = weight_statistics(p[0], row.counts[0], hidden)
     weights: FloatArray = p[0, 0][listed]
-    jacobian = math.sqrt(max(float(found.jacobian_norm_squared[0]), 0.0))
+    jacobian = math.sqrt(max(float(statistics.jacobian_norm_squared[0]), 0.0))
     count = int(np.count_nonzero(finite))
     deviation = float(z[finite].std()) if count else 0.0
     return RowColumn(
@@ -173,7 +173,7 @@ def _column(rule: Rule, row: Rows, z: FloatArray, p: FloatArray, sink: FloatArra
         weights=tuple(weights.tolist()),
         rest=max(float(p.sum() - weights.sum()), 0.0),
         sink=None if row.data.sink is None else float(np.nan_to_num(sink[0, 0])),
-        entropy=float(found.entropy[0]),
+        entropy=float(statistics.entropy[0]),
         jacobian=jacobian,
         dead=jacobian < DEAD,
         saturation=deviation / math.sqrt(2 * math.log(count)) if count > 1 else None,

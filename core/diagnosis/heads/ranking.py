@@ -84,8 +84,8 @@ def _bias_spread(part: Rows) -> float | None:
 
 def _scale(part: Rows) -> float:
     """Return the root mean square of the file's multiplier of q·k without stored factors, over rows."""
-    found = factors(part, file_rule(part.layer))[..., 0]
-    multipliers = np.broadcast_to(found, part.used.shape)[part.used] * part.layer.own_factor
+    applied = factors(part, file_rule(part.layer))[..., 0]
+    multipliers = np.broadcast_to(applied, part.used.shape)[part.used] * part.layer.own_factor
     return math.sqrt(float(np.mean(multipliers * multipliers)))
 
 

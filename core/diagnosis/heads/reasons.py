@@ -105,19 +105,19 @@ def reasons(
 
     `layer` has the traits of all heads of its layer.
     """
-    found = [_of_verdict(verdict)] if verdict is not None and verdict.is_doubtful else []
+    reasons = [_of_verdict(verdict)] if verdict is not None and verdict.is_doubtful else []
     word = status(measured)
     if traits is None or word in (None, "healthy"):
-        return tuple(found)
+        return tuple(reasons)
     if word == "NaN":
-        return (*found, "some rows are NaN")
+        return (*reasons, "some rows are NaN")
     if word == "sink":
-        found += _of_sink(measured, traits)
-        if not found or (measured["saturation"].value or 0) >= SATURATING:
-            found += _of_spread(traits, layer, word)
+        reasons += _of_sink(measured, traits)
+        if not reasons or (measured["saturation"].value or 0) >= SATURATING:
+            reasons += _of_spread(traits, layer, word)
     else:
-        found += _of_spread(traits, layer, word)
-    return tuple(found[: _MOST + (verdict is not None and verdict.is_wrong)])
+        reasons += _of_spread(traits, layer, word)
+    return tuple(reasons[: _MOST + (verdict is not None and verdict.is_wrong)])
 
 
 def _of_verdict(verdict: Verdict) -> str:

@@ -157,7 +157,7 @@ def rough_statistics(capture: CaptureFile, layer: Layer, head: int, rows: int = 
     flat = weight_statistics(
         p.reshape(-1, keys), visible.reshape(-1), None if hidden is None else hidden.reshape(-1, keys)
     )
-    of_rows = RowStatistics(*(each[np.newaxis] for each in flat))
+    of_rows = RowStatistics(*(column[np.newaxis] for column in flat))
     sums = {**sums_of_scores(_moments(z, part)), **sums_of_rows(of_rows, visible.reshape(1, -1))}
     found = estimates(sums, 0.0, [1.0], unbiased=False)[0]  # of one draw, which has no standard errors
     shown = z[np.broadcast_to(part.visible, z.shape)]

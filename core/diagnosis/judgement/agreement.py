@@ -185,8 +185,10 @@ def _are_weighted(subject: Subject, verdict: Verdict) -> bool:
 def _disagreement(first: Examination, later: Examination) -> Verdict:
     says = message("{both}: the two disagree", both=_both(first.verdict, later.verdict))
     maybe = tuple(name for finding in later.verdict.findings for name in (finding.cause, *finding.also))
-    found = replace(first.verdict, word="undecided", findings=(), consequence=None, maybe=tuple(dict.fromkeys(maybe)))
-    return replace(found, says=says, conflict=True, note=says)
+    verdict = replace(
+        first.verdict, word="undecided", findings=(), consequence=None, maybe=tuple(dict.fromkeys(maybe))
+    )
+    return replace(verdict, says=says, conflict=True, note=says)
 
 
 def _both(first: Verdict, later: Verdict) -> str:

@@ -150,7 +150,7 @@ def all_heads() -> Mapping[str, Reading]:
         "saturated": float(sum(ratio >= 1 for ratio in saturations)),
         "looking": float(sum(ratio >= 1 and first <= SINK for ratio, first in zip(saturations, firsts, strict=True))),
         "alignment": float(np.median([head.alignment for head in found])),
-        "dimensions": float(np.median([each.dimensions for each in found])),
+        "dimensions": float(np.median([head.dimensions for head in found])),
     }
     return {name: measured_once(value) for name, value in values.items()}
 
@@ -188,7 +188,7 @@ def heads_at_once() -> Mapping[str, Reading]:
     first = capture.layers[0]
     heads = [read_head(capture, first, head) for head in range(first.heads)]
     scores = [head.q[0].astype(np.float64) @ head.k[0].astype(np.float64).T for head in heads]
-    ranks = [np.linalg.matrix_rank(each) for each in (scores[0], np.sum(scores, axis=0))]
+    ranks = [np.linalg.matrix_rank(matrix) for matrix in (scores[0], np.sum(scores, axis=0))]
     found = {"keys": float(np.mean(keys)), "near": min(distances), "far": max(distances)}
     found |= {"rank": float(ranks[0]), "full": float(ranks[1])}
     return {name: measured_once(value) for name, value in found.items()}

@@ -121,9 +121,9 @@ class CaptureQuestion(Question[A]):
         """Yield the results of some tasks, from the captures as they are open in this thread."""
         for task in tasks:
             for item, _ in task.items:
-                for _, found in task.work(*task.captures, item, *task.arguments):
-                    if found is not None:
-                        yield found
+                for _, figures in task.work(*task.captures, item, *task.arguments):
+                    if figures is not None:
+                        yield figures
 
     def answer(self) -> A:
         return self.result([*self.local(self.tasks())])

@@ -116,7 +116,7 @@ class CheckCaptures(VerdictQuestion["Sequence[FileCheck]"]):
     def result(self, results: Sequence[Any]) -> Sequence[FileCheck]:
         rest = iter(results)
         figures = iter([*self.with_layers(islice(rest, self.asked))])
-        heads = [[*islice(figures, len(each))] for each in self.chosen]
+        heads = [[*islice(figures, len(head_set))] for head_set in self.chosen]
         compared: list[Comparison | None] = [
             comparison.result([*islice(rest, len(comparison.plan.pairs))]) for comparison in self.comparisons
         ]

@@ -57,7 +57,7 @@ class CompareCaptures(CaptureQuestion["Comparison"]):
         one, other = self.captures
         whole = plan(one, other)
         if self.layer is not None or self.head is not None:
-            chosen = {(each.position, number) for each, number in chosen_heads(one, self.layer, self.head)}
+            chosen = {(layer.position, number) for layer, number in chosen_heads(one, self.layer, self.head)}
             pairs = tuple(pair for pair in whole.pairs if (pair.layer.position, pair.head) in chosen)
             whole = replace(whole, pairs=pairs, missing=())
         if not whole.pairs:
@@ -84,7 +84,7 @@ class CompareCaptures(CaptureQuestion["Comparison"]):
         """Return the program of the head that the comparison speaks of first."""
         from ...program.library import opened, pair_code
 
-        first = answer.ranked[0] if answer.first is None else max(answer.first[1], key=lambda each: each.change)
+        first = answer.ranked[0] if answer.first is None else max(answer.first[1], key=lambda head: head.change)
         line = replace(self, layer=str(first.layer.index), head=first.head).line()
         one, other = (opened(path, self.hints) for path in (self.reference, self.test))
         return pair_code(one, other, first, line)

@@ -88,7 +88,7 @@ def _alike(old: RecordedLayer, new: RecordedLayer) -> bool:
     """Return whether two calls of a layer differ in queries, keys and values alone."""
 
     def said(layer: RecordedLayer) -> tuple[object, ...]:
-        tensors = (None if each is None else each.tolist() for each in (layer.head_scales, layer.sinks))
+        tensors = (None if tensor is None else tensor.tolist() for tensor in (layer.head_scales, layer.sinks))
         return (
             layer.scale, layer.softcap, layer.over_queries, layer.k.shape[:2], layer.k.shape[3], layer.k.dtype,
             layer.parts[0].q.shape[1], layer.v is None, *tensors,
@@ -141,7 +141,7 @@ def _without(part: LayerCall, count: int) -> LayerCall:
     left, keys = part.queries - count, part.keys - count
     kept = part.rows < left
     cut = part.cut(lambda tensor: tensor if tensor.shape[2] == 1 < len(kept) else tensor[:, :, kept])
-    mask, bias = (each if each is None else each[..., :keys] for each in (cut.visible.mask, cut.bias))
+    mask, bias = (tensor if tensor is None else tensor[..., :keys] for tensor in (cut.visible.mask, cut.bias))
     visible = replace(cut.visible, mask=mask)
     return replace(cut, rows=part.rows[kept], queries=left, keys=keys, visible=visible, bias=bias)
 

@@ -64,8 +64,8 @@ class LayerCall:
 
     def cut(self, by: Callable[[torch.Tensor], torch.Tensor]) -> LayerCall:
         """Return the part with each of its tensors cut."""
-        found = {name: by(tensor) for name, tensor in self.tensors.items()}
-        return replace(self, visible=replace(self.visible, mask=found.pop("mask", None)), **found)
+        tensors = {name: by(tensor) for name, tensor in self.tensors.items()}
+        return replace(self, visible=replace(self.visible, mask=tensors.pop("mask", None)), **tensors)
 
 
 @dataclass

@@ -79,9 +79,9 @@ class Outputs:
         layout = self.layout
         flat = place.rows.reshape(-1)
         known = flat >= 0
-        found = torch.full((layout.outer * layout.heads * layout.inner * layout.queries,), -1, dtype=torch.int64)
-        found[flat[known]] = known.nonzero()[:, 0]
-        wanted = found[self._matrices[..., None] * layout.queries + self.rows]
+        offsets = torch.full((layout.outer * layout.heads * layout.inner * layout.queries,), -1, dtype=torch.int64)
+        offsets[flat[known]] = known.nonzero()[:, 0]
+        wanted = offsets[self._matrices[..., None] * layout.queries + self.rows]
         hit = wanted >= 0
         self._has_rows |= hit
         if not self.keep:
