@@ -56,6 +56,8 @@ class Recipe:
     evidence: tuple[str, ...] = ("lse", "weights", "o")
     spoiled: tuple[int, str] | None = None  # a layer and a kind of evidence that is NaN in a row of head 1
     returned: list[Layer] | None = None  # what weights and outputs come from, if not from the layers
+    lse_factor: float = 1.0  # what log-sum-exps were multiplied by,
+    lse_more: float = 0.0  # and what was then added
     tokens: list[str] = field(default_factory=lambda: [str(i) for i in range(TOKENS)])
 
 
@@ -104,6 +106,7 @@ def written(made: Recipe, path: Path) -> CaptureFile:
         lse, weights, o = attention(each)
         if made.returned is not None:
             _, weights, o = attention(made.returned[index])
+        lse = made.lse_factor * lse + made.lse_more
         if made.spoiled is not None and made.spoiled[0] == index:
             {"lse": lse, "weights": weights, "o": o}[made.spoiled[1]][0, 1, 3] = np.nan
         short = {"q": each.q, "k": each.k}

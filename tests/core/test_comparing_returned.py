@@ -13,7 +13,7 @@ from attn_tui.core.diagnosis.comparing.compare import compare
 from attn_tui.core.diagnosis.comparing.results import Comparison, Stage
 from attn_tui.core.diagnosis.results import ORDER, StageName
 from attn_tui.core.tables.diagnosis import verdict
-from pairs import D_K, TOKENS, Array, Layer, Recipe, causal, changed, recipe, rotated, rounded, written
+from pairs import D_K, TOKENS, Array, Layer, Recipe, attention, causal, changed, recipe, rotated, rounded, written
 
 FORMATS = ("float32", "float16", "bfloat16")
 BIAS = 96.0  # a common part of all queries and keys, as the biases of Qwen2 make it
@@ -86,12 +86,39 @@ def test_outputs_that_are_a_factor_times_those_of_the_reference_say_it(
     assert float(said) == pytest.approx(factor, rel=1e-3)
 
 
-def test_outputs_that_are_off_say_by_how_much(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["weights", "o"])
+@pytest.mark.parametrize("noise", [0.03, 0.3])
+def test_what_is_off_says_by_how_much(noise: float, kind: StageName, tmp_path: Path) -> None:
+    one = replace(one_head(), evidence=("lse", kind))
+    spoiled = 1 + noise * np.random.default_rng(1).normal(size=(1, 1, TOKENS, TOKENS))
+    found = compared(one, returning(one, kept=spoiled), tmp_path)
+    assert first(found) == (kind, 0)
+    [said] = re.findall(r"([\d.]+) % of their size off", stages(found, kind, 0)[0].says)
+    before, after = (
+        dict(zip(("lse", "weights", "o"), attention(layer), strict=True))[kind]
+        for layer in (one.layers[0], replace(one.layers[0], kept=spoiled))
+    )
+    assert float(said) == pytest.approx(100 * np.linalg.norm(after - before) / np.linalg.norm(before), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("factor", "more", "words"),
+    [
+        (1.0, 0.02, "{reference} +0.02:"),
+        (1.0, -3.0, "{reference} −3:"),
+        (1.03, 0.0, "× 1.03 of"),
+        (0.7, 0.0, "× 0.7 of"),
+    ],
+)
+def test_log_sum_exps_that_are_off_by_a_constant_or_a_factor_say_it(
+    factor: float, more: float, words: str, tmp_path: Path
+) -> None:
     one = replace(one_head(), evidence=("lse", "o"))
-    noise = 0.1 * np.random.default_rng(1).normal(size=(1, 1, TOKENS, TOKENS))
-    found = compared(one, returning(one, kept=1 + noise), tmp_path)
-    assert first(found) == ("o", 0)
-    assert "% of their size off" in stages(found, "o", 0)[0].says
+    found = compared(one, replace(one, lse_factor=factor, lse_more=more), tmp_path)
+    says = stages(found, "lse", 0)[0].says
+    assert words.format(reference="those of the reference") in says
+    both = compared(one, replace(one, lse_factor=1.03, lse_more=1.0), tmp_path)  # neither
+    assert "% of their size off" in stages(both, "lse", 0)[0].says
 
 
 @pytest.mark.parametrize("format", ["float16", "bfloat16"])
