@@ -45,7 +45,7 @@ async def test_a_list_of_the_lab_shows_what_its_rows_do_enter_keeps_and_escape_r
     await to_field(stage, name)
     before = stage.asked
     screen = await opened(stage, "enter")
-    chosen = present(screen.text.found.chosen)
+    chosen = present(screen.text.choices.chosen)
     assert chosen.value == getattr(before, name), "the cursor is on the current value"
     last = choices_of(FIELD[name])[-1].value
     await stage.press("end")
@@ -79,7 +79,7 @@ async def test_enter_on_a_number_opens_no_list_and_the_palette_opens_that_of_a(s
 @played(settled=True)
 async def test_typing_filters_and_escape_cancels(stage: Stage, size: tuple[int, int]) -> None:
     screen = await opened(stage, "/", *"cosine cyndx")
-    assert [row.value for row in screen.text.found.rows] == ["cosine_log2_n"]
+    assert [row.value for row in screen.text.choices.rows] == ["cosine_log2_n"]
     assert any("cosine_log2_n" in line for line in stage.part(screen.text))
     await stage.press("escape")
     assert not is_open(stage)
@@ -96,7 +96,7 @@ async def test_keys_that_move_in_the_list(stage: Stage) -> None:
 
     async def at(*keys: str) -> int:
         await stage.press(*keys)
-        chosen = present(screen.text.found.chosen)
+        chosen = present(screen.text.choices.chosen)
         assert chosen.value in stage.words(screen.text)
         return RULES.index(chosen.value)
 
@@ -116,10 +116,10 @@ async def test_the_wheel_moves_and_a_click_chooses(stage: Stage, size: tuple[int
     screen = await opened(stage, "/", "home")
     for kind in (events.MouseScrollDown, events.MouseScrollDown, events.MouseScrollUp):
         await stage.scroll(kind, (4, 5), screen.text)
-    assert screen.text.found.cursor == 1
+    assert screen.text.choices.cursor == 1
     await stage.click((screen.text.region.x, stage.place("1/ln d_k", screen.text).y))
     assert is_open(stage), "a click on the border"
-    assert screen.text.found.cursor == 1
+    assert screen.text.choices.cursor == 1
     await stage.click("1/ln d_k", screen.text)
     assert not is_open(stage)
     assert stage.asked == replace(SMALL, scale="log_d_k")
@@ -252,7 +252,7 @@ async def test_enter_on_a_opens_the_list_of_its_rules_and_keeps_what_else_it_set
     stage.app.change(replace(SMALL, against="precision=bfloat16"))
     await to_field(stage, "against")
     screen = await opened(stage, "enter")
-    chosen = present(screen.text.found.chosen)
+    chosen = present(screen.text.choices.chosen)
     assert chosen.value == SMALL.scale, "what A has now"
     await stage.press(*"unscaled", "enter")
     assert stage.asked.against == "unscaled,precision=bfloat16"

@@ -44,7 +44,7 @@ async def opened(stage: Stage) -> ChoiceList:
     await stage.until(lambda: isinstance(stage.app.screen, Palette), "the palette")
     screen = stage.app.screen
     assert isinstance(screen, Palette)
-    return screen.text.found
+    return screen.text.choices
 
 
 def titles(palette: ChoiceList, words: str) -> list[str]:

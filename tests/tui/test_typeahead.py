@@ -49,7 +49,7 @@ def state(stage: Stage) -> dict[str, Any]:
     if "Lab" in app.panes:
         found["panel"] = stage.panel.cursor, stage.panel.editing
     if isinstance(screen, ChoiceScreen):
-        found["list"] = screen.text.found.words, screen.text.found.cursor
+        found["list"] = screen.text.choices.words, screen.text.choices.cursor
     if isinstance(screen, ExportScreen):
         found["form"] = screen.form.path
     return found
@@ -119,7 +119,7 @@ def test_random_keys_that_arrive_together_do_what_they_do_one_by_one(seed: int) 
 async def test_letters_after_the_key_that_opens_a_list_filter_it(stage: Stage) -> None:
     stage.send(*"/yarn")
     await stage.answered()
-    assert stage.screen(ChoiceScreen).text.found.words == "yarn"
+    assert stage.screen(ChoiceScreen).text.choices.words == "yarn"
 
 
 @played(settled=True)

@@ -26,28 +26,28 @@ class ListText(LinesWidget):
     HEADED = True
     DEFAULT_CLASSES = "modal"
 
-    found: Content[ChoiceList] = Content(ChoiceList("", ()))
+    choices: Content[ChoiceList] = Content(ChoiceList("", ()))
 
     def __init__(
         self, choices: ChoiceList, click: Callable[[int | str], object], move: Callable[[int], object]
     ) -> None:
         """`click` is called with a row, by its index among the matches, or a key; `move` with the wheel's rows."""
         super().__init__()
-        self.found, self._click, self._move = choices, click, move
+        self.choices, self._click, self._move = choices, click, move
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        return list_lines(self.found, width, height, self.glyphs)
+        return list_lines(self.choices, width, height, self.glyphs)
 
     def heading(self, width: int) -> Line:
-        return ((self.glyphs.say(self.found.title), "heading"),)
+        return ((self.glyphs.say(self.choices.title), "heading"),)
 
     def thumb(self) -> Thumb:
-        rows, top = window(self.found, self.room.height)
+        rows, top = window(self.choices, self.room.height)
         return Thumb(top, page(self.room.height) + 1, len(rows))
 
     def on_click(self, event: events.Click) -> None:
         place, (width, height) = self.place_of(event), self.room
-        meaning = clicked(self.found, width, height, self.glyphs, *place) if 0 <= place.y < height else None
+        meaning = clicked(self.choices, width, height, self.glyphs, *place) if 0 <= place.y < height else None
         if meaning is not None:
             self._click(meaning)
 
@@ -67,7 +67,7 @@ class ChoiceScreen(Modal, ModalScreen[ChoiceList]):
 
     def __init__(self, choices: ChoiceList, preview: Callable[[Sequence[str]], object]) -> None:
         super().__init__(classes="live" if choices.live else "")
-        self.text = ListText(choices, self._click, lambda rows: self._show(self.text.found.moved(rows)))
+        self.text = ListText(choices, self._click, lambda rows: self._show(self.text.choices.moved(rows)))
         self.preview = preview
 
     def compose(self) -> ComposeResult:
@@ -76,7 +76,7 @@ class ChoiceScreen(Modal, ModalScreen[ChoiceList]):
     def on_key(self, event: events.Key) -> None:
         event.stop()
         event.prevent_default()
-        choices, key = self.text.found, event.key
+        choices, key = self.text.choices, event.key
         if key in ("escape", "ctrl+c"):
             self.dismiss()
         elif key == "enter":
@@ -102,24 +102,24 @@ class ChoiceScreen(Modal, ModalScreen[ChoiceList]):
     def on_paste(self, event: events.Paste) -> None:
         event.stop()
         pasted = " ".join(event.text.split())
-        self._show(self.text.found.filtered((self.text.found.words + pasted)[:LONGEST]))
+        self._show(self.text.choices.filtered((self.text.choices.words + pasted)[:LONGEST]))
 
     def _click(self, meaning: int | str) -> None:
         if isinstance(meaning, str):
             self.app.simulate_key(pressed_name(meaning))  # pyright: ignore[reportUnknownMemberType]
             return
-        self._show(self.text.found.moved(meaning - self.text.found.cursor))
-        if self.text.found.marked is None:
+        self._show(self.text.choices.moved(meaning - self.text.choices.cursor))
+        if self.text.choices.marked is None:
             self._choose()
         else:
-            self._show(self.text.found.toggled())
+            self._show(self.text.choices.toggled())
 
     def _choose(self) -> None:
-        choices = self.text.found
+        choices = self.text.choices
         if choices.chosen is not None or choices.marked is not None:
             self.dismiss(choices)
 
     def _show(self, choices: ChoiceList) -> None:
-        before, self.text.found = self.text.found.values, choices
+        before, self.text.choices = self.text.choices.values, choices
         if choices.live and choices.values != before:
             self.preview(choices.values)

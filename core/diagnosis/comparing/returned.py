@@ -40,7 +40,7 @@ class Explanation:
     subject: Subject  # as its file says, or as the other file does
     hypothesis: Hypothesis | None  # None: as the subject says
     theta: FloatArray
-    found: Examination
+    examination: Examination
     given: float  # the multiplier unless the explanation fits
 
     @cached_property
@@ -61,7 +61,7 @@ class Explanation:
     @property
     def fits(self) -> bool:
         """Whether the explanation fits the evidence."""
-        return self.found.verdict.word in ("healthy", "cause")
+        return self.examination.verdict.word in ("healthy", "cause")
 
 
 def explained(subject: Subject, examination: Examination, multiplier: float) -> Explanation:
@@ -84,7 +84,7 @@ def alike(one: Explanation, other: Explanation, factor: float) -> tuple[Explanat
 
     The explanation is that of the reference, unless it fits its evidence alone. Heads with one cause keep their own.
     """
-    causes = [each.found.verdict.cause for each in (one, other)]
+    causes = [each.examination.verdict.cause for each in (one, other)]
     if causes[0] is not None and causes[0] == causes[1]:
         return one, other
     if other.fits and not one.fits:
@@ -107,12 +107,12 @@ def _under(base: Explanation, head: Explanation, factor: float) -> Explanation:
         evidence=source.evidence,
         tiled=source.tiled,
     )
-    return replace(base, subject=subject, found=head.found)
+    return replace(base, subject=subject, examination=head.examination)
 
 
 def arithmetic_of(head: Explanation, evidence: Evidence) -> Arithmetic:
     """Return the arithmetic that explains the evidence of a head; the likeliest one if none does."""
-    trial = head.found.trial
+    trial = head.examination.trial
     some = some_rows(head.subject, spread_rows(head.subject.q.shape[1], _ROWS))
     [evidence_there] = [each for each in some.evidence if each.kind == evidence.kind]
     allowed = arithmetics(some, evidence_there)
@@ -128,7 +128,7 @@ def arithmetic_of(head: Explanation, evidence: Evidence) -> Arithmetic:
 
 def score_format(head: Explanation) -> str | None:
     """Return the number format of a head's scores, as its file or else its evidence says; None if neither does."""
-    said, trial = head.subject.facts.scores, head.found.trial
+    said, trial = head.subject.facts.scores, head.examination.trial
     if said is not None or trial is None:
         return said
     return None if trial.best.arithmetic is None else trial.best.arithmetic.scores

@@ -42,7 +42,7 @@ class ModelPage(NamedTuple):
 
     layers: Sequence[Layer]
     heads: Sequence[HeadVerdict]  # those judged so far, in the order of the file
-    found: Sequence[FaultGroup]  # what is said of them
+    groups: Sequence[FaultGroup]  # what is said of them
     cursor: Place
     comparison: Comparison | None = None  # with the baseline
     baseline: str = ""  # its name
@@ -99,7 +99,7 @@ def _add_judged(
     """Add the verdict, what q·k was multiplied by, what that does, and the map, as far as they have room."""
     shown = _of_cursor(page)
     lines += _headline(page, shown, width, height - len(lines), glyphs)
-    rows = verdict_rows([group for group in page.found if group.used is not None])
+    rows = verdict_rows([group for group in page.groups if group.used is not None])
     left = height - len(lines)
     if rows and left > 3:
         at = next((n for n, row in enumerate(rows) if _has(row, page.cursor)), 0)
@@ -150,7 +150,7 @@ def _has(group: FaultGroup, cursor: Place) -> bool:
 
 def _of_cursor(page: ModelPage) -> FaultGroup:
     """Return the fault of the selected head, the first one that is wrong if it has several."""
-    of_head = [group for group in page.found if _has(group, page.cursor)] or page.found
+    of_head = [group for group in page.groups if _has(group, page.cursor)] or page.groups
     return min(of_head, key=lambda group: (not group.fault.severe, group.rule == "healthy"))
 
 
@@ -224,7 +224,7 @@ def _others(page: ModelPage, group: FaultGroup) -> str:
     count = sum(layer.heads for layer in page.layers)
     if len(page.heads) < count:
         return message("{judged} of {count} heads judged", judged=len(page.heads), count=count)
-    faults = [group for group in page.found if group.fault.severe and group.rule != "healthy"]
+    faults = [group for group in page.groups if group.fault.severe and group.rule != "healthy"]
     others = {(layer.position, head) for fault in faults for layer, head in fault.heads}
     others -= {(layer.position, head) for layer, head in group.heads}
     if others:
