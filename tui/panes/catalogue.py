@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...core.message import Message, message
 
 if TYPE_CHECKING:
-    from ..views.help import Paragraph
+    from ..views.help import HelpEntry
     from .pane import Pane
 
 
@@ -34,7 +34,7 @@ class PaneRow(NamedTuple):
         return getattr(import_module(f".{self.folder}.pane", __package__), self.class_name)
 
     @property
-    def about(self) -> tuple[str, *tuple[Paragraph, ...]]:
+    def about(self) -> tuple[str, *tuple[HelpEntry, ...]]:
         """The help on the pane: what it shows, then paragraphs, and terms with their meanings."""
         return import_module(f".{self.folder}", __package__).ABOUT
 

@@ -69,8 +69,8 @@ def rekeyed(keys: Sequence[Key], replacements: Mapping[str, str]) -> list[Key]:
     return [(PIECE.sub(lambda word: replacements.get(word[0], word[0]), press), effect) for press, effect in keys]
 
 
-Paragraph: TypeAlias = str | tuple[str, str]  # a text, or a term and its meaning
-WORDS: tuple[Paragraph, ...] = (
+HelpEntry: TypeAlias = str | tuple[str, str]  # a text, or a term and its meaning
+WORDS: tuple[HelpEntry, ...] = (
     ("one-hot row", f"a row whose largest weight is above {ONE_HOT}"),
     ("dead row", f"the norm of its softmax Jacobian is below {DEAD}, so no gradient reaches its query"),
 )
@@ -87,7 +87,7 @@ MARKS: dict[str, str] = {  # of the words that a head may have
 
 
 def help_lines(
-    topic: Field | Statistic | None, about: Sequence[Paragraph], keys: Sequence[Key], width: int, glyphs: Glyphs
+    topic: Field | Statistic | None, about: Sequence[HelpEntry], keys: Sequence[Key], width: int, glyphs: Glyphs
 ) -> list[Line]:
     """Return the help: what has the focus, the keys of the key bar in columns, what the pane shows, and terms."""
     lines: list[Line] = [()]
@@ -95,7 +95,7 @@ def help_lines(
         lines += _field(topic, width, glyphs)
     elif topic is not None:
         lines += _statistic(topic, width, glyphs)
-    lines += [*_columns([key for key in keys if key[1] != "help"], width, glyphs), ()]
+    lines += [*_columns(keys, width, glyphs), ()]
     for paragraph, following in pairwise((*about, *WORDS, "")):
         if isinstance(paragraph, str):
             lines += wrapped(glyphs.say(paragraph), width)
@@ -201,7 +201,7 @@ def _statistic(statistic: Statistic, width: int, glyphs: Glyphs) -> list[Line]:
     ]
 
 
-def status_terms(marks: Mapping[str, str]) -> list[Paragraph]:
+def status_terms(marks: Mapping[str, str]) -> list[HelpEntry]:
     """Return every status, with its mark if it has one, and its meaning."""
     terms = [
         (message("{word} ({mark})", word=word, mark=marks[word]) if word in marks else word, meaning)
