@@ -61,18 +61,18 @@ _MOST_LINES = 64  # of layers; a file with more kinds of lines tells its faults 
 
 def diagnosis_lines(heads: Sequence[HeadVerdict], glyphs: Glyphs, width: int) -> list[Line]:
     """Return the table of layers, then the block of each fault."""
-    faults = groups(fault for head in heads for fault in faults_of(head))
+    fault_groups = groups(fault for head in heads for fault in faults_of(head))
     lines: list[Line] = []
-    rows = verdict_rows(faults)
+    rows = verdict_rows(fault_groups)
     if any(row.used is not None for row in rows) and len(rows) <= _MOST_LINES:
         lines += [*multiplier_lines(rows, heads, glyphs, width), ()]
-    told = fault_statements(heads, (group for group in faults if group.rule != "healthy"))
+    told = fault_statements(heads, (group for group in fault_groups if group.rule != "healthy"))
     return [*lines, *statement_lines(told, glyphs, width)]
 
 
-def verdict_rows(groups: Sequence[FaultGroup]) -> list[FaultGroup]:
+def verdict_rows(fault_groups: Sequence[FaultGroup]) -> list[FaultGroup]:
     """Return layers that agree, in order: of each group, those that follow each other and have the same heads."""
-    runs = (run for group in groups if group.heads for run in group.runs)
+    runs = (run for group in fault_groups if group.heads for run in group.runs)
     return sorted(runs, key=lambda run: (run.heads[0][0].position, run.heads[0][1]))
 
 
